@@ -68,7 +68,17 @@ def clone(message: ScoMessage) -> ScoMessage:
     """The copy as its receiver gets it: the fields of the wire and nothing else."""
     m = message
     return ScoMessage(
-        m.src, m.dst, m.seq, m.lsn, m.delta, ack=m.ack, buf=m.buf, have=m.have, body=m.body, whole=m.whole
+        m.src,
+        m.dst,
+        m.seq,
+        m.lsn,
+        m.delta,
+        ack=m.ack,
+        buf=m.buf,
+        have=m.have,
+        body=m.body,
+        whole=m.whole,
+        noted=m.noted,
     )
 
 
@@ -317,6 +327,7 @@ def plan(seed: int, **fixed: Any) -> Plan:
         multicast_from=pick(0, 0, 2),
     )
     silent = frozenset(m for m in range(1, members) if rng.random() < 0.2)
+    settings = replace(settings, noted_max=Random(f"noted {seed}").choice((0, 3, 512)))
     printed = {"mode": fixed.pop("mode", mode), "fifo": fixed.pop("fifo", False)}
     return Plan(
         members,

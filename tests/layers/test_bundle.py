@@ -20,7 +20,7 @@ class Loose:
 
     def __init__(self, *, members: int = 3, datagram_max: int = 60 * 1024, **options: bool) -> None:
         self.bundle, self.bottom = Bundle(**options), Bottom()
-        view = View.of(*NAMES[:members])
+        view = View.of(*[*NAMES, *map(str, range(members))][:members])
         self.stack = Stack([self.bundle, self.bottom], 0, view, rng=Random(0), datagram_max=datagram_max)
 
     def send(self, *messages: bytes, to: int | None = None) -> None:
@@ -67,6 +67,76 @@ def test_another_destination_closes_the_bundle() -> None:
     loose.stack.ready()
     assert loose.left == [[b"to all"], [b"to bob", b"to bob too"], [b"to cathy"], [b"to all again"]]
     assert [packet.dst for packet in loose.bottom.sent] == [None, 0b010, 0b100, None]
+
+
+def shared(packet: Packet) -> dict[int, list[bytes]]:
+    """What each destination gets of a packet in shares."""
+    assert packet.shares is not None
+    return {member: wire.split(share.body) for member, share in packet.shares.items()}  # type: ignore[misc]
+
+
+def test_one_bundle_holds_messages_for_several_sets() -> None:
+    loose = Loose(mixes=True)
+    loose.send(b"to all")
+    loose.send(b"to bob", to=0b010)
+    loose.send(b"to cathy", b"to cathy too", to=0b100)
+    loose.send(b"to bob and me", to=0b011)
+    assert loose.left == []
+    loose.stack.ready()
+    (packet,) = loose.bottom.sent
+    assert packet.dst == 0b111 and packet.count == 5 and loose.left[0][1:3] == [b"to bob", b"to cathy"]
+    assert shared(packet) == {
+        0: [b"to bob and me"],
+        1: [b"to all", b"to bob", b"to bob and me"],
+        2: [b"to all", b"to cathy", b"to cathy too"],
+    }
+    assert loose.bundle.tally()[:2] == ([2, 3, 3], 1)
+
+
+def test_messages_for_one_set_are_no_shares() -> None:
+    loose = Loose(mixes=True, gather=False)
+    loose.send(b"to bob", to=0b010)
+    loose.send(b"to bob too", to=0b010)
+    loose.stack.ready()
+    loose.send(b"to all")
+    loose.stack.ready()
+    assert [packet.shares for packet in loose.bottom.sent] == [None, None]
+    assert [packet.dst for packet in loose.bottom.sent] == [0b010, None]
+
+
+def test_a_large_message_is_in_no_shares() -> None:
+    loose = Loose(mixes=True, datagram_max=512)
+    for to in (0b010, 0b100):
+        loose.send(b"small", to=to)
+        loose.send(b"x" * 1000, to=to)
+        loose.send(b"small", to=to)
+    loose.stack.flush()
+    found = [(packet.dst, len(packet.body), packet.shares is None) for packet in loose.bottom.sent]
+    assert [each for each in found if each[1] > 500] == [(0b010, 1001, True), (0b100, 1001, True)]
+    assert shared(loose.bottom.sent[2]) == {1: [b"small"], 2: [b"small"]}
+
+
+@pytest.mark.parametrize("members", [3, 40])
+def test_shares_and_what_they_say_fit_a_datagram(members: int) -> None:
+    rng = Random(members)
+    loose = Loose(mixes=True, members=members, datagram_max=2048)
+    for number in range(500):
+        loose.send(b"%d" % number, to=rng.randrange(1, 1 << members))
+    loose.stack.flush()
+    room = loose.stack.wire.body_max
+    for packet in loose.bottom.sent:
+        assert packet.shares is not None and packet.shares
+        assert max(len(share.body) + len(share.places) for share in packet.shares.values()) <= room
+    assert 1 < len(loose.bottom.sent) < 200
+
+
+def test_a_bundle_has_a_largest_number_of_sets() -> None:
+    loose = Loose(mixes=True, members=12)
+    for number in range(600):
+        loose.send(b"x", to=1 + number)
+    loose.stack.flush()
+    assert [packet.count for packet in loose.bottom.sent] == [256, 256, 88]
+    assert [packet.partial for packet in loose.bottom.sent] == [False, False, True]
 
 
 def test_a_full_bundle_leaves_at_once() -> None:

@@ -45,6 +45,7 @@ def test_a_copy_carries_what_changed_on_its_link() -> None:
     assert [to for to, _ in first] == [1, 2]
     bob.receive([(data, None) for to, data in first if to == 1], now=1.0)
     bob.send(b"two", 0b101, now=1.0)
+    bob.flush()
     bob.send(b"three", 0b001, now=1.0)
     bob.flush()
     layer = bob.layer("sco")

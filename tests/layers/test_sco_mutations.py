@@ -1,12 +1,15 @@
 """The printed rules, and what else could go wrong with ours: each defect is found by the check that is meant for it."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import precedes
 from inga.layers.sco.parts import NumberPairs, ScoMessage
+from inga.layers.sco.underway import Underway
 
 from ..scenarios.play_sco import ScoScript
 from .sco_printed import InHand
@@ -106,9 +109,11 @@ class NeverAsksForCoverage(ScoMachine):
         pass
 
 
-def hearsay(make: type[ScoMachine]) -> World:
-    """2 writes to 3 alone and never again; 3 writes to 1, which cannot know that nothing of 2's is missing."""
-    world = World(Plan(3, plan(0, mode="csn").settings, Links(), sends=0, patience=SOON), 0, make)
+def hearsay(make: type[ScoMachine], noted_max: int = 0) -> World:
+    """2 writes to 3 alone and never again; 3 writes to 1, which cannot know that nothing of 2's is missing, unless it is
+    told."""
+    settings = plan(0, mode="csn", noted_max=noted_max).settings
+    world = World(Plan(3, settings, Links(), sends=0, patience=SOON), 0, make)
     world.push(0.0, 1, 1 << 2)
     world.push(10.0, 2, 1 << 0)
     world.run()
@@ -119,8 +124,76 @@ def test_no_coverage_query_with_a_silent_member() -> None:
     hearsay(ScoMachine)
     with pytest.raises(Broken, match="not idle"):
         hearsay(NeverAsksForCoverage)
-    assert len(broken(NeverAsksForCoverage, range(30))) >= 3
+    assert len(broken(NeverAsksForCoverage, range(30), noted_max=0)) >= 3
+    hearsay(NeverAsksForCoverage, noted_max=1)
     assert not broken(ScoMachine, range(30))
+
+
+def noting(kind: type[Underway]) -> type[ScoMachine]:
+    """A machine that notes by other rules what is under way."""
+
+    class Noting(ScoMachine):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self._underway = kind(self.me, self.settings.noted_max)
+
+    return Noting
+
+
+class NotesNothingOfItsOwn(Underway):
+    def sent(self, seq: int, to: Iterable[int]) -> None:
+        pass
+
+
+class BelievesNobody(Underway):
+    """What others have noted is left out."""
+
+    def accepted(self, message: ScoMessage, clock: Sequence[int]) -> None:
+        noted, message.noted = message.noted, message.noted and ()
+        super().accepted(message, clock)
+        message.noted = noted
+
+
+class ForgetsWhatOthersDoNotNote(Underway):
+    """Whatever its sender has not noted is forgotten, also what that does not know of."""
+
+    def accepted(self, message: ScoMessage, clock: Sequence[int]) -> None:
+        deps, message.deps = message.deps, (1 << 30,) * len(clock)
+        super().accepted(message, clock)
+        message.deps = deps
+
+
+class PassesNothingOn(Underway):
+    """A destination of a message does not note that there are others."""
+
+    def accepted(self, message: ScoMessage, clock: Sequence[int]) -> None:
+        dst, message.dst = message.dst, 0
+        super().accepted(message, clock)
+        message.dst = dst
+
+
+class KnowsTooLittle(Underway):
+    """One who was told nothing by somebody goes on telling."""
+
+    def accepted(self, message: ScoMessage, clock: Sequence[int]) -> None:
+        if message.noted is not None:
+            super().accepted(message, clock)
+
+
+@pytest.mark.parametrize(
+    ("kind", "noted_max"),
+    [
+        (NotesNothingOfItsOwn, 512),
+        (BelievesNobody, 512),
+        (ForgetsWhatOthersDoNotNote, 512),
+        (PassesNothingOn, 512),
+        (KnowsTooLittle, 2),
+    ],
+)
+def test_what_is_under_way_is_noted_wrong(kind: type[Underway], noted_max: int) -> None:
+    found = broken(noting(kind), mode="csn", noted_max=noted_max)
+    assert any("before its cause" in each for each in found)
+    assert not broken(noting(Underway), range(20), mode="csn", noted_max=noted_max)
 
 
 class NeverAsksForAtomicity(ScoMachine):

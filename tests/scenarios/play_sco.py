@@ -39,8 +39,9 @@ PAPER = ScoSettings(
     resend_after=1000.0,
     poll_after=1000.0,
     probe_after=1000.0,
+    noted_max=0,
 )
-"""Long waits, so that in a scenario only what is asked for happens."""
+"""Long waits, so that in a scenario only what is asked for happens; and messages say nothing of others, as printed."""
 
 
 class ScoScript(Script):

@@ -1,7 +1,9 @@
 """SCO whole, in virtual time: what was promised, at every level, under faults, with silence, and in large groups."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,10 +20,13 @@ from inga.sim import Sim
 from inga.sim.board import lossless, replay
 from inga.sim.hunt import try_seed
 from inga.sim.trials import simulate_trial
+from inga.stack.hooks import Holdings
 from inga.stack.stack import Stack
 from inga.trace import read_processes
 from inga.trace.reader import read_manifest
 from inga.trial.trial import Trial
+from inga.wire import bundle, shares
+from inga.wire.shares import Share, share_out
 
 from .walks import wander_to_some
 
@@ -181,3 +186,105 @@ def test_a_group_of_one_hears_itself() -> None:
         sim["alice"].send(str(number).encode())
     sim.run()
     assert sim["alice"].texts == ["0", "1", "2"]
+
+
+# Messages for several sets under one number
+
+
+CROWD = ("alice", "bob", "cathy", "dave", "eve")
+ROUGH = Faults(loss=0.2, duplicate=0.1, reorder=0.3, delay_min=0.001, delay_max=0.02)
+
+
+def bursts(seed: int, deliver: str, *, crash: bool) -> Sim:
+    """Everybody says several things to several sets at once, over bad links; then one may fail."""
+    rng = Random(seed)
+    options = Options(detect=0.5, partition="all")
+    sim = Sim(*CROWD, order="sco", deliver=deliver, seed=seed, faults=ROUGH, options=options, record=False)
+    for turn in range(4):
+        for name in CROWD:
+            others = [other for other in CROWD if other != name]
+            for _ in range(6):
+                sim[name].send(b"to some", to=rng.sample(others, rng.choice((1, 2, 3))))
+        sim.run(0.01 * (turn + 1))
+    if crash:
+        sim["alice"].crash()
+    sim.calm()
+    sim.run(6.0)
+    return sim
+
+
+@pytest.mark.parametrize("deliver", ["confirmed", "causal", "accepted", "received"])
+def test_bursts_to_several_sets(deliver: str) -> None:
+    lent = 0
+    for seed in range(3):
+        bursts(seed, deliver, crash=False).check()
+        sim = bursts(seed, deliver, crash=True)
+        sim.check()
+        lent += sum(site.stack.counts["lent"] for site in sim.sites)
+    assert lent > 3, "those who have some of a packet lend it to others"
+
+
+def _one_part_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = Sco._joined
+    monkeypatch.setattr(Sco, "_joined", lambda self, lent: joined(self, lent[:1]))
+
+
+def _one_lender_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    deal = Sco.deal
+
+    def first_of_each(self: Sco, held: dict[int, Holdings]) -> dict[int, Holdings]:
+        return {
+            member: list({row[1]: row for row in reversed(rows)}.values())
+            for member, rows in deal(self, held).items()
+        }
+
+    monkeypatch.setattr(Sco, "deal", first_of_each)
+
+
+def _lends_what_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Sco._whole
+    monkeypatch.setattr(Sco, "_whole", lambda self, message, to: whole(self, message, self.me))
+
+
+def _newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reverse(*given: Any) -> dict[int, Share]:
+        return {
+            member: share._replace(body=bundle.join(bundle.split(share.body)[::-1]))  # type: ignore[arg-type]
+            for member, share in share_out(*given).items()
+        }
+
+    monkeypatch.setattr(shares, "share_out", reverse)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "promise"),
+    [
+        (_one_part_alone, "survivors"),
+        (_one_lender_alone, "survivors"),
+        (_lends_what_is_its_own, "integrity"),
+        (_newest_first, "fifo"),
+    ],
+)
+def test_shares_that_go_wrong_are_found(
+    break_it: Callable[[pytest.MonkeyPatch], None], promise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_it(monkeypatch)
+    sims = [bursts(seed, "confirmed", crash=True) for seed in range(3)]
+    with pytest.raises(AssertionError, match=f"{promise}: site"):
+        for sim in sims:
+            sim.check()
+
+
+def test_nobody_is_asked_what_a_message_tells() -> None:
+    """Control packets a message do not grow with the group, where nothing is lost: all of them are confirmations."""
+    for members in (8, 32):
+        names = [f"member{i}" for i in range(members)]
+        sim = Sim(*names, order="sco", deliver="causal", seed=1, record=False)
+        rng = Random(members)
+        for number in range(60):
+            src, *to = rng.sample(range(members), 4)
+            sim.run(until=0.1 * number)
+            sim.sites[src].send(b"to three", to=[names[m] for m in to])
+        sim.run()
+        sim.check()
+        assert sim.pdus["control"] <= 9 * 60, "three tell each other and the sender"

@@ -1,7 +1,8 @@
-"""What SCO costs where messages go to three of many: bytes, CPU, and the questions that selectivity asks.
+"""What SCO costs where messages go to three of many: bytes, CPU, and control packets.
 
 The baseline is our own vector order, which sends the header of every message to everybody. Groups are simulated
-whole, so CPU is that of all members and the simulator's, which is the same for both. A vector group of a
+whole, so CPU is that of all members and the simulator's, which is the same for both; but for one group of processes, whose
+CPU is that of its members, against messages to all others. A vector group of a
 thousand is not simulated: its bytes follow from one packet and its header, and its CPU from what a member pays
 for one header.
 """
@@ -21,16 +22,21 @@ from inga.layers.sco.parts import ScoMessage, ScoSettings
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find
+from inga.runs.live import run as run_live
 from inga.sim.board import Still
 from inga.sim.simulator import Sim
 from inga.stack.stack import Stack, joined
+from inga.trial.trial import Trial
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
 
 SUBSET = 3
 SIZE = 64
-DENSE, SPARSE = 1000.0, 1.0
-"""Messages per second in the whole group: one every millisecond, and one a second."""
+RATE = 1000.0
+"""Messages per second in the whole group."""
+
+LIVE = 8
+"""Members of the group of processes."""
 
 REPETITIONS = 3
 
@@ -56,8 +62,10 @@ def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
         progress(f"one machine of {members}")
         rows.append(_machine(members, 400 if quick else 2000))
     for members in (10, 30, 100):
-        progress(f"questions in a group of {members}")
-        rows.append(_questions(members, 60 if quick else 200))
+        progress(f"control packets in a group of {members}")
+        rows.append(_control(members, 60 if quick else 200))
+    progress(f"{LIVE} processes")
+    rows.append(_live(200 if quick else 1000))
     return rows
 
 
@@ -79,7 +87,7 @@ def _group(members: int, messages: int) -> list[BenchRow]:
     return rows
 
 
-def _simulated(order: str, members: int, messages: int, rate: float = DENSE, **options: bool) -> Cost:
+def _simulated(order: str, members: int, messages: int, **options: bool) -> Cost:
     """A whole group in virtual time: random members send to three random others."""
     names = [f"member{i}" for i in range(members)]
     level = "causal" if order == "sco" else None
@@ -88,7 +96,7 @@ def _simulated(order: str, members: int, messages: int, rate: float = DENSE, **o
     started = process_time()
     for number in range(messages):
         src, *to = rng.sample(range(members), 1 + SUBSET)
-        sim.run(until=number / rate)
+        sim.run(until=number / RATE)
         sim.sites[src].send(b"x" * SIZE, to=[names[m] for m in to])
     sim.run()
     cpu = process_time() - started
@@ -147,17 +155,27 @@ def _machine(members: int, messages: int) -> BenchRow:
     )
 
 
-def _questions(members: int, messages: int) -> BenchRow:
-    """Control packets per message when one is sent a second, against a thousand."""
-    sparse = _simulated("sco", members, messages, SPARSE)
-    dense = _simulated("sco", members, messages, DENSE)
+def _control(members: int, messages: int) -> BenchRow:
+    """Control packets per message, of a thousand a second in the whole group, against a group of ten."""
     return BenchRow(
-        f"control, {members} members, one message a second",
-        dense.control,
-        sparse.control,
+        f"control, {members} members",
+        _simulated("sco", 10, messages).control,
+        _simulated("sco", members, messages).control,
         "packets/message",
-        "a thousand a second",
+        "10 members",
     )
+
+
+def _live(messages: int) -> BenchRow:
+    """Processes that send as fast as they may."""
+
+    def cost(subset: int) -> float:
+        found = run_live(Trial("sco", members=LIVE, messages=messages, subset=subset))
+        return 1e6 * found.cpu_seconds / found.delivered
+
+    value, base = _medians(lambda: cost(SUBSET), lambda: cost(LIVE - 1))
+    name = f"live, {LIVE} members, {SUBSET} destinations"
+    return BenchRow(name, base, value, "us CPU/delivery", f"{LIVE - 1} destinations")
 
 
 def _medians(value: Callable[[], float], baseline: Callable[[], float]) -> tuple[float, float]:

@@ -6,10 +6,15 @@ the end of the turn: unless two earlier partial bundles are still on their way, 
 waiting for, and an acknowledgement comes at once. Never on a timer. Where the layers below say that
 nothing would leave now anyway (`stack.passable`), it waits for company too.
 
+A message to other members than the one before closes the bundle, unless the order below can give each destination a
+share of its own (`mixes`): then one bundle holds messages for several sets, in the order in which they were sent.
+
 From docs/architecture.md, "Bundles".
 """
 
 from collections import defaultdict
+from functools import reduce
+from operator import or_
 
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
@@ -19,6 +24,7 @@ from inga.model.view import View
 from inga.stack.hooks import MessageCounts
 from inga.stack.layer import Layer
 from inga.wire import bundle as wire
+from inga.wire import shares
 
 MESSAGES_MAX = 8192
 """Messages in a bundle: enough to fill a datagram with the smallest."""
@@ -36,13 +42,18 @@ class Bundle(Layer):
 
     name = "bundle"
 
-    def __init__(self, *, gather: bool = True, coarse: bool = False) -> None:
+    def __init__(self, *, gather: bool = True, coarse: bool = False, mixes: bool = False) -> None:
         """`gather`: a bundle that is not full waits for further messages, as described above. `coarse`: it stays open when
-        the application takes something."""
+        the application takes something. `mixes`: it stays open for messages to other members."""
         self.gather = gather
         self.coarse = coarse
+        self.mixes = mixes
+        self._each = LENGTH + shares.EACH * mixes  # bytes reckoned for a message besides its own
         self._open: list[bytes] = []
         self._dst: int | None = None
+        # Of messages to other members in the open bundle: their destinations, and how many messages were before.
+        self._runs: list[tuple[int | None, int]] = []
+        self._sets: set[int | None] = set()
         self._size = 0
         self._size_max = 0
         self._since = 0.0  # when the open bundle was begun
@@ -54,6 +65,8 @@ class Bundle(Layer):
 
     def view(self, view: View) -> None:
         self._size_max = self.stack.wire.payload_max - HEAD
+        if self.mixes:
+            self._size_max -= shares.HEAD.size + shares.set_size(len(view))
         self._partial = self._earlier = None
         self._acknowledged = 0
         self._said: defaultdict[int, int] = defaultdict(int)  # messages to some, by member
@@ -69,10 +82,10 @@ class Bundle(Layer):
         if not self._open:
             self._since = self.stack.now
         elif dst != self._dst:
-            self._close(full=False)
+            self._turn_to(dst)
         self._dst = dst
         if len(payloads) == 1 and len(self._open) < MESSAGES_MAX:
-            size = self._size + len(payloads[0]) + LENGTH
+            size = self._size + len(payloads[0]) + self._each
             if size <= self._size_max:
                 self._open += payloads
                 self._size = size
@@ -82,10 +95,19 @@ class Bundle(Layer):
         if largest > MESSAGE_BYTES_MAX:
             raise UsageError(f"a message of {largest} bytes: at most {MESSAGE_BYTES_MAX} can be sent")
         if smallest == largest:
-            self._fill_equal(payloads, largest + LENGTH)
+            self._fill_equal(payloads, largest + self._each)
         else:
             self._fill(payloads, sizes)
         return self._receipt or self._new_receipt()
+
+    def _turn_to(self, dst: int | None) -> None:
+        """The next messages are for other members than those in the open bundle."""
+        self._sets.add(self._dst)
+        if not self.mixes or len(self._sets) == shares.SETS_MAX:
+            self._close(full=self.mixes)
+            return
+        self._runs.append((self._dst, len(self._open)))
+        self._size += shares.set_size(len(self.stack.view))
 
     def _fill_equal(self, payloads: list[bytes], each: int) -> None:
         """Add messages of one length, as many at a time as fit into a bundle."""
@@ -106,7 +128,7 @@ class Bundle(Layer):
         """Add messages of any lengths: close bundles that are full, leave the last one open."""
         start = 0
         for at, size in enumerate(sizes):
-            size += LENGTH
+            size += self._each
             if self._size + size > self._size_max or len(self._open) + at - start >= MESSAGES_MAX:
                 self._open += payloads[start:at]
                 start = at
@@ -180,11 +202,10 @@ class Bundle(Layer):
         stack = self.stack
         packet = Packet(stack.me, stack.view.number, wire.join(self._open), self._dst)
         packet.count = len(self._open)
-        if self._dst is None:
-            self._whole += packet.count
+        if self._runs:
+            self._share_out(packet)
         else:
-            for member in range(len(stack.view)):
-                self._said[member] += packet.count * (self._dst >> member & 1)
+            self._count_said(packet.dst, packet.count)
         packet.at, self._since = self._since, stack.now
         packet.receipt = self._receipt  # None unless a sender asked for a receipt
         if self.gather and not full:
@@ -194,6 +215,29 @@ class Bundle(Layer):
         self._size = 0
         self._receipt = None
         self.below([packet])
+
+    def _count_said(self, dst: int | None, count: int) -> None:
+        if dst is None:
+            self._whole += count
+            return
+        for member in range(len(self.stack.view)):
+            self._said[member] += count * (dst >> member & 1)
+
+    def _share_out(self, packet: Packet) -> None:
+        """Messages are for different members: the packet is for all of these, and each gets its share."""
+        members = len(self.stack.view)
+        others = (1 << members) - 1 & ~(1 << self.stack.me)
+        sets: list[int] = []
+        for dst, end in (*self._runs, (self._dst, len(self._open))):
+            if end > len(sets):
+                packet.dst = dst
+                self._count_said(dst, end - len(sets))
+                sets += [others if dst is None else dst] * (end - len(sets))
+        if len(named := set(sets)) > 1:
+            packet.dst = reduce(or_, named)
+            packet.shares = dict(shares.share_out(self._open, sets, members))
+        self._runs.clear()
+        self._sets.clear()
 
 
 def _take_apart(packet: Packet) -> None:

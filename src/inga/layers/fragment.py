@@ -69,7 +69,7 @@ class Fragment(Layer):
         return max(self._assemblies.get(member, ()), default=0)
 
     def down(self, batch: list[Packet]) -> None:
-        limit = self.stack.wire.body_max
+        limit = self._room
         out: list[Packet] = []
         for packet in batch:
             if _fits(packet, limit):
@@ -142,6 +142,11 @@ class Fragment(Layer):
         """Whether one more packet may be begun although the table is full."""
         return False
 
+    @property
+    def _room(self) -> int:
+        """Bytes of a piece."""
+        return self.stack.wire.body_max
+
     def _number(self, packet: Packet) -> int:
         """The number that all pieces of one packet have in common."""
         return packet.seq
@@ -160,6 +165,10 @@ class Pieces(Fragment):
         unfinished then, since the pieces of a packet come in a row."""
         if not self.stack.chain.order.held:
             super().bereft(member)
+
+    @property
+    def _room(self) -> int:
+        return self.stack.wire.payload_max  # the order has yet to add what it adds
 
     def _number(self, packet: Packet) -> int:
         assert packet.frag is not None

@@ -55,7 +55,7 @@ class NumberedLender:
         expected, early = self._came(member)
         return lacking(dealt, lambda number: number < expected or number in early)
 
-    def lend(self, member: int, runs: Runs) -> list[Packet]:
+    def lend(self, member: int, runs: Runs, to: int) -> list[Packet]:
         kept = self._kept_of(member).items()
         return [packet for number, packet in kept if any(low <= number < high for low, high in runs)]
 

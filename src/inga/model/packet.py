@@ -61,6 +61,7 @@ class Packet:
         "cells",  # `matrix`: what it says of sends to each member, as read from the body
         "hop",  # `relay`: (member, number) by which it came, as it comes under its sender's name
         "piece",  # MIOP: what the datagram says about itself
+        "shares",  # by destination, what it gets, where not all messages are for all: see `wire.shares`
         "deps",  # full causal past, rebuilt by the order layer
         "known",  # the taker's vector just before the take, if `concurrent`
         "concurrent",
@@ -98,6 +99,7 @@ class Packet:
     cells: Cells | None
     hop: tuple[int, int] | None
     piece: Any
+    shares: dict[int, Any] | None
     deps: Deps | None
     known: Deps | None
     concurrent: bool
@@ -137,6 +139,7 @@ class Packet:
         self.cells = None
         self.hop = None
         self.piece = None
+        self.shares = None
         self.deps = None
         self.known = None
         self.concurrent = False

@@ -51,6 +51,10 @@ Cells = tuple[tuple[int, int, int], ...]
 """(k, j, value): k has sent `value` messages to j; sorted, only some cells of a matrix."""
 
 
+Noted = tuple[tuple[int, MemberNumbers], ...]
+"""For some members, by source the newest message that may still be under way to them: (member, ((source, seq), ...))."""
+
+
 class Stamp(NamedTuple):
     """A vector time stamp in delta form. The sender's own count is the packet's `seq`."""
 

@@ -65,7 +65,8 @@ def _sco(options: Options, repaired: bool) -> Part:
         "window_bytes": options.flow.get("window"),
         "multicast": options.multicast,
     }
-    return Part(Sco, given, coarse=True)
+    together = options.multicast and options.protocol.get("multicast_from")  # one datagram: all get the same
+    return Part(Sco, given, coarse=True, mixes=not together)
 
 
 def objects(*, total: bool = False, crowded: bool = False, **defaults: Any) -> Ordering:

@@ -39,6 +39,7 @@ class Part:
     )  # where the recipe prefers others than the layer
     gathers: bool = True  # of an order: a bundle may wait for company until the one before has arrived
     coarse: bool = False  # of an order: bundles stay open over takes, whatever is said
+    mixes: bool = False  # of an order: messages of one packet may be for different members
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -162,7 +163,7 @@ class Composition:
         if isinstance(order, ObjectOrder):
             top: Bundle = Messages(order, gather=gather, coarse=coarse)
         else:
-            top = Bundle(gather=gather, coarse=coarse)
+            top = Bundle(gather=gather, coarse=coarse, mixes=part.mixes)
         cut = [Pieces(), order] if repairs_itself(part.layer) else [order, transport.fragment()]
         below = [] if options.lossless else transport.layers(order, made, options, self.name)
         return [top, *cut, *below]

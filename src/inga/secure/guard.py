@@ -513,6 +513,8 @@ class GroupGuard:
             if len(self._past) > PAST_MAX:
                 self._past.popleft().forget()
         self._keys = keys
+        # What was to go to members of the view before, by their numbers there, is said again where it is still wanted.
+        self._out = [each for each in self._out if not isinstance(each[0], int)]
         self._look, self.wake = LOOK, now
         self._whereabouts.enter(view.names)
 

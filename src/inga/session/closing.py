@@ -205,7 +205,7 @@ def lend(stack: Stack, src: int, told: Told) -> None:
     runs = tuple((low, high) for low, high in told.pairs("runs"))
     if lender is None or gone not in stack.left:
         return
-    batch = [packet.lent_to(src) for packet in lender.lend(gone, runs)[:LENT_MAX]]
+    batch = [packet.lent_to(src) for packet in lender.lend(gone, runs, src)[:LENT_MAX]]
     for packet in batch:
         for restore in stack.chain.hooks("restore"):
             restore(packet)

@@ -194,8 +194,8 @@ class Lender(Protocol):
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
         """Of what was dealt to us, what has not come yet, by the member that has it."""
 
-    def lend(self, member: int, runs: Runs) -> list[Packet]:
-        """Packets of one that is gone, as they came, for one that lacks them. What carries the session's words sends them
+    def lend(self, member: int, runs: Runs, to: int) -> list[Packet]:
+        """Packets of one that is gone, as they came, for one (`to`) that lacks them. What carries the session's words sends them
         itself, and gives none."""
 
     def bereft(self, member: int) -> None:

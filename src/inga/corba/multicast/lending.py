@@ -65,7 +65,7 @@ class StreamLender(Reported[Said], NumberedLender):
             self.stack.row("gap", member, n=sum(high - low for low, high in runs))
         return wanted
 
-    def lend(self, member: int, runs: Runs) -> list[Packet]:
+    def lend(self, member: int, runs: Runs, to: int) -> list[Packet]:
         now = self.stack.now
         batch: list[Packet] = []
         for number, packet in self._kept_of(member).items():

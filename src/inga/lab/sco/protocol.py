@@ -30,6 +30,7 @@ class Protocol(Sending):
             resend_after=NEVER,  # nothing is lost, and obligations may be long
             poll_after=2 * ROUND + 2 * k,
             probe_after=k,
+            noted_max=0,  # as printed: a message says nothing of what is under way to others
         )
         self.machines = [ScoMachine(m, load.members, settings) for m in range(load.members)]
         self._sent_at: dict[tuple[int, int], float] = {}

@@ -13,8 +13,11 @@ each with an extension, see `wire.selective`. All numbers are those of the next 
 stamps on the wire: those name the newest message that precedes, and begin with 0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
+from itertools import groupby
+from operator import itemgetter, or_
 from typing import Any
 
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
@@ -40,18 +43,26 @@ from inga.layers.sco.parts import (
 )
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
-from inga.model.packet import HEADER_MAX, Packet, Runs
+from inga.model.packet import HEADER_MAX, Buffer, Packet, Runs
 from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.stack.hooks import Holdings
+from inga.wire import bundle, shares
 from inga.wire.selective import pack, unpack
 
 TWO_WAYS = 0.02
 """Seconds by which a packet may be overtaken where datagrams for all and datagrams for one go by different sockets."""
 
-WHOLE, COVERED, EARLY = range(3)
+WHOLE, COVERED, EARLY, SHARE, EARLY_SHARE = range(5)
 """Rows of what we have of a member that is gone: a message and one of its destinations; the number below which we have
-all; a message that was delivered as it came, of which the whole stamp is not known, and one of its destinations."""
+all; a message that was delivered as it came, of which the whole stamp is not known, and one of its destinations. Of a packet
+in shares each destination has something else: then all who have some that was for another member, too, lend it that."""
+
+NOTE_BYTES = 8
+"""Bytes reckoned for a message that may be under way to others, of which a packet tells."""
+
+NO_MORE: list[Any] = [(), None, b""]
+"""What only data packets have in their extensions, where they have nothing of it."""
 
 STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
 """For each level, the step of a trace that says it was reached."""
@@ -90,18 +101,28 @@ class Sco(MachineOrder[ScoMachine]):
         settings = self._settings
         if settings.multicast_from:
             settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
+        settings = replace(settings, noted_max=self._noted_max)
         self.machine = self._kind(self.me, len(view), settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
         self._heard = 0  # number of our newest message that at least one destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles, which wait for our confirmation
-        # Messages of members that are gone, by number, as other members lent them.
-        self._lent: dict[int, dict[int, Packet]] = {}
+        # Messages of members that are gone, by number, then by the member that lent them.
+        self._lent: dict[int, dict[int, dict[int, Packet]]] = {}
         self._early: dict[
             int, dict[int, ScoMessage]
         ] = {}  # delivered before what their sender sent before them
         self._borrowed: dict[int, set[int]] = {}  # of these, what others lent us
+
+    @property
+    def _noted_max(self) -> int:
+        """Notes may take a quarter of a datagram."""
+        most: int = self._settings.noted_max
+        return min(most, self.stack.datagram_max // (4 * NOTE_BYTES))
+
+    def overhead(self, members: int) -> int:
+        return NOTE_BYTES * self._noted_max
 
     # Sending
 
@@ -109,7 +130,8 @@ class Sco(MachineOrder[ScoMachine]):
         me = 1 << self.me
         for packet in batch:
             dst = self._everybody & ~me if packet.dst is None else packet.dst
-            size = charged(len(packet.body) + HEADER_MAX)
+            bodies = [packet.body] if packet.shares is None else [s.body for s in packet.shares.values()]
+            size = charged(max(map(len, bodies)) + HEADER_MAX)
             self.machine.request(dst | me if self.echo else dst, packet, size)
         if not self._acting:  # else it leaves after the events before it
             self._run()
@@ -182,59 +204,111 @@ class Sco(MachineOrder[ScoMachine]):
 
     def holdings(self, member: int) -> Holdings:
         """The destinations of each message that we have, and the number up to which we have all."""
-        covered = self.machine.covered[member]
-        kept = self.machine.kept(member).values()
+        early, kept = self._early.get(member, {}), self.machine.kept(member)
         return [
-            *([m.seq, k, WHOLE] for m in kept for k in members_of(m.dst) if k != member),
-            *([m.seq, k, EARLY] for m in self._early.get(member, {}).values() for k in members_of(m.dst)),
-            [covered, self.me, COVERED],
+            *self._rows_of(kept.values(), WHOLE, SHARE),
+            *self._rows_of(early.values(), EARLY, EARLY_SHARE),
+            [self.machine.covered[member], self.me, COVERED],
         ]
 
+    def _rows_of(self, messages: Iterable[ScoMessage], whole: int, share: int) -> Holdings:
+        rows: Holdings = []
+        for message in messages:
+            placed = self._placed(message.body)
+            bits = reduce(or_, [dst for _, dst in placed]) if placed else message.dst
+            kind = share if placed else whole
+            rows += [[message.seq, member, kind] for member in members_of(bits & ~(1 << message.src))]
+        return rows
+
+    def _placed(self, packet: Packet) -> list[shares.Addressed]:
+        """Of a packet in shares: the place and the destinations of each message that we got."""
+        try:
+            places = unpack(packet.ext or b"", len(self.stack.view)).places
+            return shares.get(places, len(self.stack.view)) if places else []
+        except WireError:
+            return []  # who is gone cannot be asked any more
+
     def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
-        holders: dict[int, int] = {}
-        wanted: dict[int, set[int]] = {member: set() for member in held}
-        early: list[tuple[int, int, int]] = []
+        lenders: dict[int, dict[int, list[int]]] = {
+            member: {} for member in held
+        }  # by who lacks it, then number
         covered = dict.fromkeys(held, 1)
-        for member, rows in sorted(held.items()):
-            for seq, target, kind in rows:
-                if kind == COVERED:
-                    covered[member] = seq
-                elif kind == EARLY:
-                    early.append((seq, target, member))
-                elif target in wanted:
-                    holders.setdefault(seq, member)
-                    wanted[target].add(seq)
-        is_whole = set(holders)
-        has = {(seq, member) for seq, _, member in early}
-        for seq, target, member in early:
-            if seq not in is_whole and target in wanted and (seq, target) not in has:
-                holders.setdefault(seq, member)
-                wanted[target].add(seq)
+        told = [(member, *row) for member, rows in sorted(held.items()) for row in rows]
+        is_whole = {seq for _, seq, _, kind in told if kind == WHOLE}
+        has = {(seq, member) for member, seq, _, kind in told if kind in (EARLY, EARLY_SHARE)}
+        for member, seq, target, kind in told:
+            if kind == COVERED:
+                covered[member] = seq
+                continue
+            is_early = kind in (EARLY, EARLY_SHARE)
+            if target not in lenders or (is_early and (seq in is_whole or (seq, target) in has)):
+                continue
+            some = lenders[target].setdefault(seq, [])
+            if not some or kind in (SHARE, EARLY_SHARE):
+                some.append(member)
         return {
-            member: [[holders[seq], seq, seq + 1] for seq in sorted(seqs) if seq >= covered[member]]
-            for member, seqs in wanted.items()
+            member: [
+                [lender, seq, seq + 1]
+                for seq, some in sorted(numbers.items())
+                if seq >= covered[member]
+                for lender in some
+            ]
+            for member, numbers in lenders.items()
         }
 
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
         """Messages that others lend us are taken once all have come, in their sender's order."""
         covered, lent = self.machine.covered[member], self._lent.get(member, {})
         has_taken = self._borrowed.setdefault(member, set())
-        due = [row for row in dealt if row[1] >= covered and row[1] not in has_taken]
-        missing = lacking(due, lambda seq: seq in lent)
+        due = sorted(
+            [row for row in dealt if row[1] >= covered and row[1] not in has_taken], key=itemgetter(1)
+        )
+        missing: dict[int, Runs] = {}
+        for lender in {row[0] for row in due}:
+            has = {seq for seq, lenders in lent.items() if lender in lenders}
+            missing |= lacking([row for row in due if row[0] == lender], has.__contains__)
         if due and not missing:
-            for _, seq, _ in sorted(due, key=lambda row: row[1]):
-                self._take_lent(lent.pop(seq))
+            for seq, rows in groupby(due, itemgetter(1)):
+                self._take_lent(self._joined([lent[seq][lender] for lender, _, _ in rows]))
+                del lent[seq]
             self._run()
         return missing
 
     def _keep_lent(self, packet: Packet) -> None:
         lent = self._lent.setdefault(packet.src, {})
         is_known = packet.stamp is not None or self.deliver == "received"
+        try:
+            said = unpack(packet.ext or b"", len(self.stack.view))
+            if said.places and len(self._placed(packet)) != len(bundle.split(packet.body)):
+                is_known = False
+        except WireError:
+            is_known = False
         if not is_known or packet.dst is None or not packet.seq or len(lent) >= LSN_WINDOW:
             self.stack.reject("malformed", packet)
-            return
-        packet.keep()
-        lent[packet.seq] = packet
+        elif said.free in self.stack.peers:
+            packet.keep()
+            lent.setdefault(packet.seq, {})[said.free] = packet
+
+    def _joined(self, lent: list[Packet]) -> Packet:
+        """One packet of all that others lent us of it."""
+        found: dict[int, tuple[int, int, Buffer]] = {}
+        for packet in lent:
+            if placed := self._placed(packet):
+                payloads = bundle.split(packet.body)
+                found |= {each[0]: (*each, payload) for each, payload in zip(placed, payloads, strict=True)}
+        whole = next((packet for packet in lent if packet.stamp is not None), lent[0])
+        if found:
+            messages = [found[place] for place in sorted(found)]
+            self._fill(whole, messages)
+            whole.body, whole.payloads = bundle.join([bytes(each) for _, _, each in messages]), None
+        return whole
+
+    def _fill(self, packet: Packet, messages: list[tuple[int, int, Buffer]]) -> None:
+        """Let these be the messages of a packet that is lent: the place, the destinations and the body of each."""
+        packet.payloads, packet.count = [payload for _, _, payload in messages], len(messages)
+        members = len(self.stack.view)
+        places = shares.put([(place, dst) for place, dst, _ in messages], members)
+        packet.ext = pack(self.me, 1, (), places=places)
 
     def _take_lent(self, packet: Packet) -> None:
         assert packet.dst is not None
@@ -247,18 +321,23 @@ class Sco(MachineOrder[ScoMachine]):
             self.machine.now = self.stack.now
             self.machine.take_lent(message)
 
-    def lend(self, member: int, runs: Runs) -> list[Packet]:
+    def lend(self, member: int, runs: Runs, to: int) -> list[Packet]:
         kept = self._early.get(member, {}) | self.machine.kept(member)
         return [
-            self._whole(message)
+            self._whole(message, to)
             for seq, message in kept.items()
             if any(low <= seq < high for low, high in runs)
         ]
 
-    def _whole(self, message: ScoMessage) -> Packet:
-        """A packet of the message with its whole stamp, if that is known."""
+    def _whole(self, message: ScoMessage, to: int) -> Packet:
+        """A packet of what is for a member of the message, with its whole stamp, if that is known, and who lends it."""
         packet: Packet = message.body.copy_to(self.me)
-        packet.dst, packet.lsn, packet.ext, packet.stamp = message.dst, 0, None, None
+        placed = self._placed(packet)
+        packet.dst, packet.lsn, packet.ext, packet.stamp = message.dst, 0, pack(self.me, 1, ()), None
+        if placed:
+            payloads = packet.payloads or bundle.split(packet.body)
+            some = zip(placed, payloads, strict=False)
+            self._fill(packet, [(place, dst, each) for (place, dst), each in some if dst >> to & 1])
         if not message.deps:
             return packet
         delta = [(k, seq) for k, seq in enumerate(message.deps) if seq and k != message.src]
@@ -285,7 +364,7 @@ class Sco(MachineOrder[ScoMachine]):
         me = self.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
         try:
-            free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
+            free, have, acks, lsns, noted, _ = unpack(packet.ext or b"", len(self.stack.view))
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return None
@@ -310,12 +389,13 @@ class Sco(MachineOrder[ScoMachine]):
             have=have,
             body=packet,
             whole=whole,
+            noted=noted,
         )
 
     def _heed(self, packet: Packet) -> str | None:
         """A control message or a request came. Returns the reason to reject it, if there is one."""
-        free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
-        if lsns:
+        free, have, acks, *more = unpack(packet.ext or b"", len(self.stack.view))
+        if more != NO_MORE:
             return "malformed"
         if packet.runs is None:
             return self.machine.control(
@@ -405,7 +485,9 @@ class Sco(MachineOrder[ScoMachine]):
         packet: Packet = message.body
         if message.src == self.me:
             packet = packet.copy_to(self.me)
-            packet.encoded = None
+            if packet.shares is not None and not self.echo:
+                packet.body, packet.count, _ = packet.shares[self.me]
+            packet.encoded = packet.shares = None
             packet.seq, packet.deps = message.seq, message.deps
         else:
             self.held -= message.size
@@ -453,13 +535,16 @@ class Sco(MachineOrder[ScoMachine]):
             dst = copy.dst
             if dst & ~(1 << copy.src | 1 << to):
                 lsns = ((to, copy.lsn),)
-        packet = Packet(copy.src, original.view, original.body, dst)
+        body, count, places = original.body, original.count, b""
+        if original.shares is not None:
+            body, count, places = original.shares[to]
+        packet = Packet(copy.src, original.view, body, dst)
         packet.seq = copy.seq
         packet.stamp = Stamp(copy.delta, 0)
         packet.lsn = 0 if lsns else copy.lsn
-        packet.ext = pack(copy.buf, copy.have, copy.ack, lsns)
+        packet.ext = pack(copy.buf, copy.have, copy.ack, lsns, copy.noted, places)
         packet.frag = original.frag
-        packet.partial, packet.count = original.partial, original.count
+        packet.partial, packet.count = original.partial, count
         return packet
 
     def _tell(self, to: int, control: Control) -> None:

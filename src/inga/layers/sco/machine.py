@@ -113,6 +113,7 @@ class ScoMachine(Talking):
         """A member is gone: nothing more is expected of it or sent to it. Early messages of it wait for one that will not
         come on this link; a member that has all in order lends them."""
         self.gone.add(member)
+        self._underway.leave_out(member)
         for lsn, early in self.early.pop(member, {}).items():
             self._given_back.setdefault(member, {})[lsn] = early.seq
             self._let_go(member)
@@ -218,6 +219,7 @@ class ScoMachine(Talking):
         own.remaining = len(remote)
         self.events.append(ScoSent(own))
         if remote:
+            self._underway.sent(own.seq, remote)
             self.unreleased[own.seq] = own
             self._unreleased_in_order.append(own.seq)
             self._unreleased_bytes += size
@@ -233,6 +235,7 @@ class ScoMachine(Talking):
             self.lsn[self.me] += 1
             self.expected_lsn[self.me] += 1
             self._hold(self.me)
+            self._rebuild(copy)
             self._enter(copy)
         if mine:
             self._order()
@@ -244,6 +247,7 @@ class ScoMachine(Talking):
         whole = self._changes(0) if together else ()
         reported = self.known_accepted.get(self.me, {})
         told = set().union(*(self._relevant.get(m, ()) for m in to)) if together else set()
+        noted = self._underway.noted()
         all_told = tuple([(j, reported[j]) for j in sorted(told)])
         copies = []
         for member in to:
@@ -259,6 +263,7 @@ class ScoMachine(Talking):
                 have=1 if together else self.expected_lsn[member],
                 body=own.body,
                 whole=together,
+                noted=noted,
             )
             copy.own = own
             copy.size = own.size

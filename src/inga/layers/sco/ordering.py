@@ -18,6 +18,7 @@ from math import inf
 from inga.causality.arrivals import missing_runs
 from inga.layers.machine import Discarded, Machine
 from inga.layers.sco.parts import Happened, NumberPairs, ScoMessage, ScoSettings
+from inga.layers.sco.underway import Underway
 from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 
@@ -46,6 +47,7 @@ class ScoOrdering(Machine):
         self._version = 0  # counts the changes of our clock, which travels as differences
         self._changed: dict[int, int] = {}  # member -> version of its last change, newest last
         self._past: dict[int, list[int]] = {}  # the last stamp on each link, in full
+        self._underway = Underway(me, settings.noted_max)
         self._heard_of: set[int] = set()  # sources of which messages may be missing
         # where messages wait
         self.early: dict[int, dict[int, ScoMessage]] = {}  # STASH, by lsn
@@ -100,7 +102,7 @@ class ScoOrdering(Machine):
 
     def _silent_blockers(self, top: ScoMessage) -> set[int]:
         """Members that block a top although no message of theirs waits here: they have not said how far they have counted."""
-        lacking = [h for h, seq in top.delta[top.seen :] if self._cleared(h) <= seq]
+        lacking = [h for h, seq in top.delta[top.seen :] if self._waits_below(top, h, seq)]
         return {member for member in lacking if member not in self.accepted}
 
     def _remote(self, members: int) -> list[int]:
@@ -142,6 +144,7 @@ class ScoOrdering(Machine):
             message.seq not in self._given_back.get(src, {}).values()
         ):  # it may have come too early to be accepted
             self.events.append(Happened("received", message))
+        self._rebuild(message)
         self._merge_clock(message)
         self._enter(message)
 
@@ -182,6 +185,7 @@ class ScoOrdering(Machine):
                 self.events.append(Discarded("forged", message))
                 continue
             self.expected_lsn[src] += 1
+            self._rebuild(message)
             self._merge_clock(message)
             self._merge(src, message.ack, message.buf, message.have)
             self._enter(message)
@@ -190,6 +194,7 @@ class ScoOrdering(Machine):
         """From now on the message and whatever precedes it precede what we send. No stamp names its own sender, nor more
         messages of ours than we have sent: such messages were refused."""
         src, clock = message.src, self.clock
+        self._underway.accepted(message, clock)
         if message.seq >= self.covered[src]:
             self.covered[src] = message.seq + 1
         if message.seq >= clock[src]:
@@ -205,8 +210,8 @@ class ScoOrdering(Machine):
         self._changed.pop(member, None)
         self._changed[member] = self._version
 
-    def _enter(self, message: ScoMessage) -> None:
-        """Append a message to `accepted`, with its full stamp, and see whether it is the top of its source."""
+    def _rebuild(self, message: ScoMessage) -> None:
+        """Give a message its full stamp, and what it says is under way to us."""
         src = message.src
         past = self._past.get(src)
         if past is None or message.whole:
@@ -215,6 +220,12 @@ class ScoOrdering(Machine):
             past[member] = seq
         past[src] = message.seq - 1
         message.deps = tuple(past)
+        if message.noted is not None:
+            message.needs = dict(dict(message.noted).get(self.me, ()))
+
+    def _enter(self, message: ScoMessage) -> None:
+        """Append a message to `accepted`, and see whether it is the top of its source."""
+        src = message.src
         queue = self.accepted.get(src)
         if queue is None:
             self.accepted[src] = deque((message,))
@@ -280,11 +291,26 @@ class ScoOrdering(Machine):
         """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
         for at in range(top.seen, len(top.delta)):
             member, seq = top.delta[at]
-            if self._cleared(member) <= seq:
+            due = self._waits_below(top, member, seq)
+            if due:
                 top.seen = at
-                return member, seq + 1
+                return member, due
         top.seen = len(top.delta)
         return None
+
+    def _waits_below(self, top: ScoMessage, member: int, seq: int) -> int:
+        """The number below which messages of a member have to be ordered before `top`, whose stamp names `seq` of it; 0:
+        they are. A member of which nothing waits here counts only as far as something of it may be under way to us."""
+        cleared = self._cleared(member)
+        if cleared > seq:
+            return 0
+        if top.needs is None:
+            return seq + 1
+        last = min(top.needs.get(member, 0), seq)
+        queue = self.accepted.get(member)
+        if queue is not None:
+            last = max(last, queue[0].seq)
+        return last + 1 if last >= cleared else 0
 
     def _move(self, top: ScoMessage) -> None:
         """Move a top from its queue to the log."""
@@ -333,6 +359,7 @@ class ScoOrdering(Machine):
         row[source] = upto
         if reporter == self.me:
             return  # we have accepted all messages in the log
+        self._underway.has_accepted(reporter, source, upto)
         for message in self.log.get(source, ()):
             if message.seq >= upto:
                 break

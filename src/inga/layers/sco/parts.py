@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
 from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
-from inga.model.stamp import Deps
+from inga.model.stamp import Deps, Noted
 
 NumberPairs = tuple[tuple[int, int], ...]
 """(member, number) for the members whose number differs from the one that the reader has already."""
@@ -36,6 +36,8 @@ class ScoSettings:
     probe_after: float = 0.005  # T_probe
     patience: float = 60.0  # without progress, after which a missing message is lost for good
     resends_max: int = 16  # copies sent again for one request
+    # Messages that may be under way to others, of which a message tells; with more, receivers ask.
+    noted_max: int = 256
     multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class ScoSettings:
             check_number(name, getattr(said, name), 1)
         if said.window_bytes is not None:
             check_number("window_bytes", said.window_bytes, 1)
-        for name in ("confirm_every", "multicast_from"):
+        for name in ("confirm_every", "multicast_from", "noted_max"):
             check_number(name, getattr(said, name) or 0, 0)
         for name in ("nack_again", "resend_after", "poll_after", "patience"):
             check_seconds(name, getattr(said, name), inf)
@@ -65,6 +67,8 @@ class ScoMessage:
         "lsn",  # which of its sender's messages to this destination
         "delta",  # the stamp: (member, newest that precedes) that changed since the message before on this link
         "whole",  # the stamp is complete, so that it can be read without the message before
+        "noted",  # messages in its past that may not have come to their destinations; None: nobody knows
+        "needs",  # by source, the number of the newest of these that is for us; None: nobody knows
         "ack",  # (source, expected) of the sources whose messages concern this destination, too
         "buf",  # free buffers of the sender
         "have",  # the lsn its sender expects next from this destination
@@ -92,6 +96,7 @@ class ScoMessage:
         have: int = 1,
         body: Any = None,
         whole: bool = False,
+        noted: Noted | None = None,
     ) -> None:
         self.src = src
         self.dst = dst
@@ -99,6 +104,8 @@ class ScoMessage:
         self.lsn = lsn
         self.delta = delta
         self.whole = whole
+        self.noted = noted
+        self.needs: dict[int, int] | None = None
         self.ack = ack
         self.buf = buf
         self.have = have
