@@ -29,6 +29,7 @@ from inga.secure.handshake import (
     TALKS,
     Handshake,
     Other,
+    ShortLived,
     public_of,
 )
 from inga.secure.sealing import KEY, TAG, Forged
@@ -353,6 +354,14 @@ def test_keys_of_a_handshake_are_forgotten(sides: Sides, monkeypatch: pytest.Mon
     for side in sides:
         assert side.expire(GOOD_FOR) is None
     assert not secrets & (reachable(sides.alice) | reachable(sides.bob))
+
+
+@pytest.mark.parametrize("start", [tenths / 10 for tenths in range(100)])
+def test_what_is_to_be_forgotten_is_when_its_time_has_come(start: float) -> None:
+    keys = ShortLived(bytes)
+    keys.newest(start)
+    due = keys.expire(start)
+    assert due is not None and keys.expire(due) is None
 
 
 def reachable(start: object) -> set[bytes]:

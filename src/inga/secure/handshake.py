@@ -110,7 +110,8 @@ class ShortLived:
 
     def expire(self, now: float) -> float | None:
         """Forget what was good for long enough; when there is more to forget."""
-        self._known = [each for each in self._known if now - each[0] < GOOD_FOR]
+        # As that moment is told below: rounded differently, it could come and nothing be forgotten, again and again.
+        self._known = [each for each in self._known if now < each[0] + GOOD_FOR]
         return self._known[-1][0] + GOOD_FOR if self._known else None
 
     def clear(self) -> None:
