@@ -23,11 +23,11 @@ EXPELLED = PATIENCE + DENY_WITHIN + 3.0
 """By when it is expelled."""
 
 
-def group(order: str, slow: str, reader: str = "dave") -> Sim:
+def group(order: str, slow: str, reader: str = "dave", *, seed: int = 0) -> Sim:
     """One application does not read, and all send more than it has room for."""
     options = Options(detect=0.5, slow=slow, patience=PATIENCE, queue_max=2000, flow={"window": 4000})
     links = Faults(delay_min=0.001, delay_max=0.01)
-    sim = Sim(*NAMES, order=order, faults=links, options=options, record=False)
+    sim = Sim(*NAMES, order=order, seed=seed, faults=links, options=options, record=False)
     sim[reader].stop_reading(SLOW_UNTIL)
     sim.load(Workload(150, 40, size=300))
     return sim
@@ -41,7 +41,8 @@ def session(site: Site) -> Session:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_who_is_waited_for_is_known_and_for_how_long(order: str) -> None:
-    sim = group(order, "wait")
+    """Under `total`, with this seed: with about half of them somebody waits for the sequencer, which waits for dave."""
+    sim = group(order, "wait", seed=1)
     sim.run(EXPELLED)
     for name in NAMES[:3]:
         waits = session(sim[name]).pressure.waits
