@@ -27,7 +27,19 @@ from inga.session.newcomer import Newcomer
 from inga.sim.site import Site
 from inga.sim.swarm import plan
 from inga.stack.stack import Stack, joined
-from inga.wire import bundle, co, invocation, matrix, packet, relay, selective, sequence, value, varint
+from inga.wire import (
+    bundle,
+    co,
+    invocation,
+    matrix,
+    packet,
+    relay,
+    selective,
+    sequence,
+    shares,
+    value,
+    varint,
+)
 from inga.wire.packet import CHECK, COUNT_MAX, COVERED, HEAD, INDEX_MAX, OUTSIDE
 from inga.wire.told import Told, said
 
@@ -333,7 +345,16 @@ def _co(rng: Random) -> bytes:
 
 
 def _selective(rng: Random) -> bytes:
-    return selective.pack(rng.randrange(300), rng.randrange(300), _some(rng), _some(rng))
+    noted = tuple((member, some) for member in range(MEMBERS) if rng.random() < 0.4 and (some := _some(rng)))
+    return selective.pack(
+        rng.randrange(300), rng.randrange(300), _some(rng), _some(rng),
+        noted if rng.random() < 0.5 else None, _share(rng) if rng.random() < 0.5 else b"",
+    )  # fmt: skip
+
+
+def _share(rng: Random) -> bytes:
+    places = sorted(rng.sample(range(400), rng.randrange(1, 9)))
+    return shares.put([(place, rng.randrange(1, 1 << MEMBERS)) for place in places], MEMBERS)
 
 
 def _runs(rng: Random) -> bytes:
@@ -536,6 +557,10 @@ DECODERS: Sequence[FuzzedDecoder] = (
     FuzzedDecoder(
         "packets/sco", partial(_made, _selective), lambda octets: selective.unpack(octets, MEMBERS),
         again=lambda found: selective.unpack(selective.pack(*found), MEMBERS),
+    ),
+    FuzzedDecoder(
+        "packets/shares", partial(_made, _share), lambda octets: shares.get(octets, MEMBERS),
+        again=lambda found: shares.get(shares.put(found, MEMBERS), MEMBERS), weight=500,
     ),
     FuzzedDecoder(
         "packets/relay", partial(_made, _relay), lambda octets: relay.get(octets, MEMBERS),
