@@ -464,6 +464,15 @@ def _spoken() -> list[Spoken]:
     ]  # fmt: skip
 
 
+def _body(rng: Random) -> bytes:
+    """Several of these in one packet, some of them for some members."""
+    spoken = [invocation.encode(each) for each in _spoken()]
+    return b"".join(
+        invocation.enclose(rng.choice(spoken), rng.randrange(1 << MEMBERS))
+        for _ in range(rng.randrange(1, 5))
+    )
+
+
 def _read_spoken(octets: bytes) -> Spoken:
     return invocation.decode(octets, _Roster)
 
@@ -588,6 +597,10 @@ DECODERS: Sequence[FuzzedDecoder] = (
     FuzzedDecoder(
         "packets/objects", lambda: [sample(invocation.encode(each), varints) for each in _spoken()], _read_spoken,
         again=lambda found: _read_spoken(invocation.encode(found)), same=fields_of,
+    ),
+    FuzzedDecoder(
+        "packets/body", partial(_made, _body), lambda octets: invocation.enclosed(octets, ME),
+        again=lambda found: invocation.enclosed(b"".join(map(invocation.enclose, found)), ME) if found else found, weight=500,
     ),
     FuzzedDecoder("packets/history", _history, lambda octets: read_history(octets, 0.0), weight=400),
     FuzzedDecoder("told", _words, _hear, weight=2000, octet_seconds=2e-5),
