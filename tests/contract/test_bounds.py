@@ -29,15 +29,15 @@ NO_BOUNDS = {
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
         secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
         secure.guard.WAITING_FOR secure.whereabouts.MOVED secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
-    "which kind of row it is": "layers.sco.layer.WHOLE layers.sco.layer.COVERED layers.sco.layer.EARLY",
+    "which kind of row it is": "layers.sco.layer.WHOLE layers.sco.layer.COVERED layers.sco.layer.EARLY layers.sco.layer.SHARE layers.sco.layer.EARLY_SHARE",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
-    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_attacks, test_sealing": """
+    "gone to in tests of its own: test_repair, test_bundle, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_attacks, test_sealing": """
         stack.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
         stack.chain.ELSEWHERE_MAX session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
-        session.newcomer.PLACES_TOLD
+        session.newcomer.PLACES_TOLD wire.shares.SETS_MAX
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.closing.LENT_MAX
@@ -60,6 +60,7 @@ NO_BOUNDS = {
     "a size that is reckoned with, and kept by the stack tests of sizes": """
         session.handover.PIECE session.handover.HEAD session.transfer.AHEAD session.history.EACH objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
         layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD wire.sequence.RUN_BYTES
+        layers.sco.layer.NOTE_BYTES wire.shares.EACH
         objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE corba.broker.naming.OVERHEAD""",
     "more is refused unread, and as much is refused as well, since no character takes it": "corba.wire.cdr.WIDE_BYTES_MAX",
     "from where on something is done in another way": """

@@ -530,7 +530,7 @@ def test_greetings_last_until_everybody_was_heard() -> None:
 
 def lent(net: Net, member: int) -> list[int]:
     """Numbers of the first member's packets that another could lend."""
-    return [packet.lsn for packet in layer(net, member).lend(0, ((1, LSN_WINDOW),))]
+    return [packet.lsn for packet in layer(net, member).lend(0, ((1, LSN_WINDOW),), member)]
 
 
 def report(net: Net, source: int, target: int) -> None:

@@ -312,7 +312,7 @@ BUGS = [
         pieces_forgotten,
         "stuck: deliver",
         """{"order": "sco", "members": 3, "seed": 8246, "actions": [[0.0229, 1, "send", [183906, null, 1]],
-        [0.0346, 1, "leave", null]], "reorder": 0.3, "delay": 0.001,
+        [0.0275, 1, "leave", null]], "reorder": 0.3, "delay": 0.001,
         "option": [["window", 2], ["quota", 2]]}""",
     ),
     Bug(

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from inga.corba.multicast.fragments import Piece, Reassembly
+from inga.corba.wire.miop import numbered_id
 
 ONE, TWO = b"one", b"two"
 
@@ -121,6 +122,22 @@ def test_a_count_that_comes_later_is_taken() -> None:
     table = Table()
     table.add(1, 0, b"b", stop=False)
     assert table.add(0, 2, b"a") == b"ab"
+
+
+def test_what_its_sender_has_still_to_send_does_not_expire() -> None:
+    """A window may close in the middle of a message, and stay closed for as long as somebody is silent."""
+    awaited = {(7 << 24, 101)}
+    table = Table()
+    table.table = Reassembly(table._count, collect=1.0, awaits=lambda *packet: packet in awaited)
+    half = numbered_id(7 << 24, 100)
+    table.add(0, 3, b"a", key=half)
+    table.add(2, 3, b"c", key=half)
+    for now in range(1, 9):
+        table.table.expire(now)
+        assert (table.counted, table.table.wake) == ({}, now + 1.0)
+    awaited.clear()
+    table.table.expire(9.0)
+    assert (table.counted, table.table.open) == ({"expired": 1}, 0)
 
 
 def test_what_gets_no_more_packets_expires() -> None:

@@ -209,6 +209,7 @@ class MiopFragments(Layer):
                 collect=max(self._settings.collect, strategy.patience),
                 collections_max=max(self._settings.collections_max, under_way),
                 octets_max=max(self._settings.octets_max, under_way * self._payload_max),
+                awaits=strategy.awaits,
             )
 
     def down(self, batch: list[Packet]) -> None:
@@ -302,6 +303,9 @@ class _Collection:
         self.octets = 0
         self.touched = 0.0
 
+    def first_missing(self) -> int:
+        return next(index for index in range(len(self.slots) + 1) if index not in self.slots)
+
     def is_complete(self) -> bool:
         if self.count:
             return len(self.slots) == self.count
@@ -313,7 +317,8 @@ class Reassembly:
     """Messages from packets that come in any order, perhaps twice, perhaps never.
 
     `count` is told of what goes wrong: dup, inconsistent, too_large, expired, evicted. Nothing is allocated
-    because somebody announces it.
+    because somebody announces it. `awaits` knows of which packets, by sender and number, it is certain that they will come or be
+    called lost: a sender may have to wait in the middle of a message, for as long as somebody is silent.
     """
 
     def __init__(
@@ -325,8 +330,10 @@ class Reassembly:
         octets_max: int = OCTETS_MAX,
         message_max: int = OCTETS_MAX,
         ring: int = RING,
+        awaits: Callable[[int, int], bool] | None = None,
     ) -> None:
         self._count = count
+        self._awaits = awaits
         self.collect = collect
         self.collections_max = collections_max
         self.octets_max = octets_max
@@ -385,8 +392,21 @@ class Reassembly:
     def expire(self, now: float) -> None:
         """Drop what has got no packet for too long."""
         while (wake := self.wake) is not None and wake <= now:
-            self._drop(next(iter(self._open)))
-            self._count("expired")
+            key = next(iter(self._open))
+            if self._may_end(key):
+                collection = self._open[key] = self._open.pop(key)
+                collection.touched = now
+            else:
+                self._drop(key)
+                self._count("expired")
+
+    def _may_end(self, key: bytes) -> bool:
+        """Whether the first packet that is missing of a message is still awaited."""
+        said = miop.read_id(key)
+        if self._awaits is None or said is None:
+            return False
+        sender, base = said
+        return self._awaits(sender, base + self._open[key].first_missing())
 
     def forget(self, sender: int) -> None:
         """Drop what is unfinished of a sender that is gone."""
@@ -463,6 +483,10 @@ class Strategy(Layer, Generic[Said]):
 
     def introduce(self) -> dict[str, int]:
         return {"first": self.first} if self.announced else {}
+
+    def awaits(self, sender: int, number: int) -> bool:
+        """Whether a packet that has not come will come, or be called lost."""
+        return False
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
         """The first packet of a member has this number; whatever follows it is wanted."""

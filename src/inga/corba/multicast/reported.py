@@ -415,6 +415,15 @@ class Reported(Strategy[Said]):
 
     # Words
 
+    def awaits(self, sender: int, number: int) -> bool:
+        stream = self._streams.get(sender)
+        return (
+            stream is not None
+            and stream.member >= 0
+            and stream.member not in self.stack.left
+            and number > stream.stable
+        )
+
     def _report(self) -> list[tuple[int, int]]:
         """All we know: how far we have each sender's packets, and how far we have sent."""
         is_behind = self._unread.is_behind(unread_in(self.stack))

@@ -101,7 +101,7 @@ class Sco(MachineOrder[ScoMachine]):
         settings = self._settings
         if settings.multicast_from:
             settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
-        settings = replace(settings, noted_max=self._noted_max)
+        settings = replace(settings, noted_max=self._noted_max(len(view)))
         self.machine = self._kind(self.me, len(view), settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
@@ -115,14 +115,13 @@ class Sco(MachineOrder[ScoMachine]):
         ] = {}  # delivered before what their sender sent before them
         self._borrowed: dict[int, set[int]] = {}  # of these, what others lent us
 
-    @property
-    def _noted_max(self) -> int:
-        """Notes may take a quarter of a datagram."""
+    def _noted_max(self, members: int) -> int:
+        """Notes may take an eighth of a datagram. There is one at most for each destination and source."""
         most: int = self._settings.noted_max
-        return min(most, self.stack.datagram_max // (4 * NOTE_BYTES))
+        return min(most, self.stack.datagram_max // (8 * NOTE_BYTES), members * (members - 1))
 
     def overhead(self, members: int) -> int:
-        return NOTE_BYTES * self._noted_max
+        return NOTE_BYTES * self._noted_max(members)
 
     # Sending
 
