@@ -317,8 +317,8 @@ class Reassembly:
     """Messages from packets that come in any order, perhaps twice, perhaps never.
 
     `count` is told of what goes wrong: dup, inconsistent, too_large, expired, evicted. Nothing is allocated
-    because somebody announces it. `awaits` knows of which packets, by sender and number, it is certain that they will come or be
-    called lost: a sender may have to wait in the middle of a message, for as long as somebody is silent.
+    because somebody announces it. `awaits` knows which packets, by sender and number, may still come
+    then: a sender may have to wait in the middle of a message, for as long as somebody is silent.
     """
 
     def __init__(
@@ -485,7 +485,7 @@ class Strategy(Layer, Generic[Said]):
         return {"first": self.first} if self.announced else {}
 
     def awaits(self, sender: int, number: int) -> bool:
-        """Whether a packet that has not come will come, or be called lost."""
+        """Whether a packet that has not come may come although `patience` is over."""
         return False
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
