@@ -309,6 +309,13 @@ class ReMiop(StreamLender[ReMiopSettings]):
             name = stack.view.names[stream.member]
             stack.fail(Gap(f"packet {number} of {name} is lost for good: nobody who has it repaired it"))
 
+    def awaits(self, sender: int, number: int) -> bool:
+        """A member that waits in the middle of a message asks for reports until it may go on."""
+        stream = self._streams.get(sender)
+        if stream is None or stream.member < 0 or number <= stream.stable:
+            return False
+        return self.stack.now - self.stack.heard[stream.member] < self.patience
+
     def _stop_asking(self, stream: Stream) -> None:
         for key in [key for key in self._pending if key[0] == stream.sender]:
             del self._pending[key]

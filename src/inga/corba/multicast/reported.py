@@ -415,13 +415,6 @@ class Reported(Strategy[Said]):
 
     # Words
 
-    def awaits(self, sender: int, number: int) -> bool:
-        """A member that waits in the middle of a message asks for reports, or repeats itself, until it may go on."""
-        stream = self._streams.get(sender)
-        if stream is None or stream.member < 0 or number <= stream.stable:
-            return False
-        return self.stack.now - self.stack.heard[stream.member] < self.patience
-
     def _report(self) -> list[tuple[int, int]]:
         """All we know: how far we have each sender's packets, and how far we have sent."""
         is_behind = self._unread.is_behind(unread_in(self.stack))
