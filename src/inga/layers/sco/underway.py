@@ -17,12 +17,14 @@ SCO's own.
 from collections.abc import Iterable, Sequence
 
 from inga.layers.sco.parts import ScoMessage
+from inga.model.compiled import mypyc_attr
 from inga.model.stamp import Noted
 
 Notes = dict[int, dict[int, int]]
 """By destination, then by source: the number of the newest message that may be under way."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Underway:
     """The notes of one member. Who was told nothing by somebody knows too little, and notes and tells nothing any more: then
     receivers ask."""
