@@ -335,10 +335,10 @@ def _memory(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
 
 
 def _kept(sim: Sim) -> list[Finding]:
-    """Containers that keep something."""
+    """Containers that keep something. Who has said goodbye is gone soon, with all it has."""
     found: dict[str, Finding] = {}
     for site in sim.sites:
-        if site.newcomer is None and not site.has_left:
+        if site.newcomer is None and not site.has_left and not site.stack.leaving:
             for place, what in leaks(site.stack):
                 found.setdefault(place, Finding(f"memory: {place}", f"{site.name} still has {place}: {what}"))
     return list(found.values())
