@@ -25,7 +25,7 @@ SEEDS = Path(__file__).with_name("seeds.txt")
 
 
 PARTS = 8
-FIXED, FRESH = 200, 30
+FIXED, FRESH = 140, 30
 """Seeds of each part."""
 
 BASE = int(os.environ.get("INGA_SEED") or randrange(1 << 32, 1 << 40))

@@ -214,9 +214,9 @@ def asking(net: Members, seconds: float) -> list[float]:
     times = []
     end = net.now + seconds
     while net.now < end:
-        said = len(net.controls(miop.STATE, A))
+        net.log.clear()
         net.wait(0.05, lose=lambda flight: flight.source != A)
-        times += [net.now] * (len(net.controls(miop.STATE, A)) > said)
+        times += [net.now] * bool(net.controls(miop.STATE, A))
     return [later - at for at, later in pairwise(times)]
 
 
