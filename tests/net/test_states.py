@@ -4,12 +4,19 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 import pytest
 
 import inga
-from inga.session.transfer import AHEAD
+from inga.model.view import Member, View
+from inga.net.reading import Reading
+from inga.net.states import StateHooks, States
+from inga.recipes import Options, find
+from inga.session.session import Session
+from inga.session.transfer import AHEAD, IncomingState
+from inga.stack.stack import Stack
 from inga.trial.people import member_names
 
 from .helpers import FreePort, Place, Run, take, text, texts, until
@@ -260,6 +267,34 @@ def test_an_iteration_that_is_broken_off_breaks_no_state_off(run: Run, place: Pl
             assert (said, taken) == ("three", [b"one two "])
 
     run(main())
+
+
+@pytest.mark.parametrize("told", [0, 1, 2], ids=["nothing", "a piece", "all"])
+def test_a_state_whose_end_came_in_the_turn_in_which_it_is_read(run: Run, told: int) -> None:
+    """The iteration may look before the driver has told of what came last, or of anything."""
+    taken: list[bytes] = []
+
+    async def take_(chunks: AsyncIterator[bytes]) -> None:
+        taken.append(b"".join([chunk async for chunk in chunks]))
+
+    async def main() -> None:
+        view = View(1, (Member("alice"), Member("bob")), "vector")
+        stack = Stack(find("vector").build(Options(wants="state")), 1, view, rng=Random(0), now=0.0)
+        transfer = cast(Session, stack.layer("session")).transfer
+        reading = Reading(view, lambda batch: None, lambda view: None)
+        states = States(StateHooks(None, take_, None, None), stack, reading, lambda: None)
+        incoming = transfer.incoming = IncomingState(view)
+        transfer.stop_at = view
+        for number, piece in enumerate((b"one ", b"two")):
+            incoming.pieces.append(piece)
+            if number < told:
+                states.follow(())
+        incoming.is_whole = True
+        await states.attend(view)
+        states.follow(())
+
+    run(main())
+    assert taken == [b"one two"]
 
 
 def test_one_that_comes_back_takes_the_state_anew(run: Run, meet: Meet) -> None:

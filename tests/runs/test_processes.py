@@ -294,7 +294,11 @@ def test_what_goes_wrong_in_a_worker_is_one_sentence(live: Live, free_port: Free
     ("how", "error", "words"),
     [
         ("error", inga.UsageError, "member 1: the soup is cold"),
-        ("crash", WorkerDied, "member 1 ended with 1: ZeroDivisionError: one by none"),
+        (
+            "crash",
+            WorkerDied,
+            r"member 1 ended with 1: ZeroDivisionError: one by none \(.*jobs.py\", line \d+, in fail\)",
+        ),
         ("exit", WorkerDied, "member 1 ended with 3"),
     ],
 )

@@ -158,9 +158,10 @@ class States:
         incoming = self._transfer.pass_stop()
         if incoming is None:
             return None
+        self._put_by(incoming)  # its end may have come in this very turn, of which the driver tells us later
         self._reading.skip_to(incoming.cut)
         spool, self._spool = self._spool, None
-        assert spool is not None and incoming is self._incoming
+        assert spool is not None
         spool.seek(0)
         if self._history is None:
             return asyncio.create_task(self._hand_to_application(spool))

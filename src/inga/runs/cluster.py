@@ -17,6 +17,9 @@ from inga.model.errors import IngaError, UsageError
 GRACE = 5.0
 """Seconds a worker has to end by itself before it is killed."""
 
+PLACES = 6
+"""Of a worker's traceback, how many of the innermost places are told."""
+
 
 class WorkerDied(IngaError):
     """A process of the cluster ended when it should not."""
@@ -180,10 +183,11 @@ class Cluster:
         return bool(self._heard[index]) or any(k.fileobj is stdout for k in self._selector.get_map().values())
 
     def _last_words(self, index: int) -> str:
-        file = self._errors[index]
-        file.seek(0)
-        lines = file.read().decode(errors="replace").strip().splitlines()
-        return f": {lines[-1]}" if lines else ""
+        """The last line, and of a traceback also the places it came through, the innermost last: an error
+        that nobody foresaw has no more to say, and the process is gone."""
+        lines = self.stderr(index).strip().splitlines()
+        places = [line.strip() for line in lines if line.startswith('  File "')]
+        return (f": {lines[-1]}" if lines else "") + (f" ({'; '.join(places[-PLACES:])})" if places else "")
 
     def stderr(self, index: int) -> str:
         """All a worker wrote to standard error so far."""
