@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
+from inga.sim.hunt import Swarm
 from inga.trace import read_manifest, read_processes, rows
 
 KEYS = {
@@ -134,6 +135,8 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
         ("sim --order total --schedule A!1", "no schedule"),
         ("hunt --runs 0", "--runs"),
         ("hunt --order nothing", "no order"),
+        ("hunt --forged --order remiop", "cannot be secured"),
+        ("hunt --until-failure --keep-going", "say one of them"),
         ("bench nothing", "no bench"),
         ("dissect nowhere.pcap", "no file"),
     ],
@@ -154,6 +157,16 @@ def test_a_hunt_that_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("hunt --order miop --runs 60 --jobs 1 --json --quiet".split()) == 0
     result = said(capsys)
     assert (result["runs"], result["failure"]) == (60, None)
+
+
+def test_a_hunt_that_keeps_going(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main("hunt --order fifo --forged --runs 3 --keep-going --json --quiet".split()) == 0
+    result = said(capsys)
+    assert (result["runs"], result["failures"]) == (3, [])
+    monkeypatch.setattr(Swarm, "try_seed", lambda search, seed: "it is 2" if seed == 2 else None)
+    assert main("hunt --runs 4 --keep-going --quiet".split()) == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == "all orders: seed 2 fails: it is 2" and "4 runs, 1 failed" in last
 
 
 def test_a_plan_is_played_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from random import randrange
 
@@ -14,12 +14,12 @@ from inga.layers.reliable import Reliable
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.sim import Sim
-from inga.sim.hunt import Alternating, OneOrder, Swarm, search, search_for, try_swarm
+from inga.sim.hunt import Alternating, Failure, OneOrder, Swarm, search, search_for, try_swarm
 from inga.sim.judge import UNWATCHED, judge
 from inga.sim.memory import leaks
 from inga.sim.shrink import shrink_plan
 from inga.sim.site import LINGER
-from inga.sim.swarm import CHANGING, FEATURES, ORDERS, Action, Plan, plan
+from inga.sim.swarm import CHANGING, FEATURES, GATHER_MAX, ORDERS, Action, Plan, plan
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 
@@ -107,6 +107,39 @@ def test_hunts_of_one_order() -> None:
     assert search_for("causal") == Alternating(Swarm(("vector",)), OneOrder("vector"))
     assert search_for("tree") == OneOrder("tree")
     assert {plan(seed, ("sco",)).order for seed in range(20)} == {"sco"}
+
+
+def test_hunts_of_forged_groups() -> None:
+    assert search_for(None, forged=True) == Swarm(CHANGING, forged=True)
+    assert search_for("causal", forged=True) == Swarm(("vector",), forged=True)
+    with pytest.raises(UsageError, match="groups in the order remiop cannot be secured"):
+        search_for("remiop", forged=True)
+    drawn = [plan(seed, CHANGING, forged=True) for seed in range(200)]
+    assert all(each.secured and each.forged for each in drawn if each.members <= GATHER_MAX)
+    assert any(each.members <= GATHER_MAX for each in drawn)
+    assert replace(drawn[0], secured=False, forged=0) == replace(
+        plan(0, CHANGING), secured=False, forged=0
+    )  # nothing else is another
+
+
+class Odd:
+    """A search in which every odd seed fails."""
+
+    def try_seed(self, seed: int) -> str | None:
+        return "it is odd" if seed % 2 else None
+
+    def explain(self, seed: int, why: str) -> Failure:
+        return Failure(seed, why, "inga hunt")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_hunt_that_keeps_going_names_all_that_fail(jobs: int) -> None:
+    failed: list[tuple[int, str]] = []
+    done, failure = search(Odd(), 450, 6, jobs=jobs, found=lambda seed, why: failed.append((seed, why)))
+    assert (done, failure) == (450, None)
+    assert sorted(failed) == [(seed, "it is odd") for seed in range(7, 456, 2)]
+    done, failure = search(Odd(), 450, 6)
+    assert (done, failure) == (2, Failure(7, "it is odd", "inga hunt"))
 
 
 # What the judge notices

@@ -2,14 +2,17 @@
 
   inga hunt --runs 20000
   inga hunt --until-failure --seed 1000000
+  inga hunt --runs 100000 --keep-going
   inga hunt --order causal
+  inga hunt --forged --runs 50000
   inga hunt --plan '{"order": "fifo", "members": 2, "actions": [[0.1, 0, "send", [40, null, 1]]]}'
 
 Each seed draws an order, its settings and what happens: sends to all, to some and to oneself, joins, leaves, crashes,
 changes of the order, slow readers, loss, pauses, cuts and more. In some nobody is named: members start, find each other
 and found the group. With --order all of them are of that order, and schedules and object
-calls are tried as well. A failure is shrunk, and the command that replays it is printed. Ends with 0 if nothing was
-found.
+calls are tried as well. With --forged each group is secured, and one who knows the wire but no secret, and one who has
+left, send what they can make up: nothing of that may change a delivery. A failure is shrunk, and the command that
+replays it is printed; with --keep-going the seeds that fail are listed. Ends with 0 if nothing was found.
 """
 
 import argparse
@@ -19,7 +22,7 @@ from time import perf_counter
 from inga.cli.output import ProgressLine, print_json, tell
 from inga.model.errors import UsageError
 from inga.recipes import find, names
-from inga.sim.hunt import search, search_for
+from inga.sim.hunt import Search, search, search_for
 from inga.sim.judge import judge
 from inga.sim.swarm import Plan
 
@@ -31,12 +34,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, metavar="S", help="the first of them (default 0)")
     add("--plan", metavar="P", help="play this one, as a hunt has printed it")
     add("--until-failure", action="store_true", help="go on until one fails")
+    add("--keep-going", action="store_true", help="try all the seeds, and list those that fail")
+    add("--forged", action="store_true", help="secured groups, each with somebody who forges datagrams")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="processes (default: one a core)")
 
 
 def run(options: argparse.Namespace) -> int:
     if options.runs < 1 or options.jobs < 1 or options.seed < 0:
         raise UsageError("--runs and --jobs are at least 1, --seed at least 0")
+    if options.until_failure and options.keep_going:
+        raise UsageError(
+            "--until-failure ends with the first failure, --keep-going with none: say one of them"
+        )
     if options.plan is not None:
         return _play(Plan.parse(options.plan), options)
     order = "all orders" if options.order is None else find(options.order).name
@@ -44,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
     progress = ProgressLine(f"hunting {order}", runs, quiet=options.quiet)
     started = perf_counter()
     jobs = 1 if runs is not None and runs < 400 else options.jobs
-    done, failure = search(search_for(options.order), runs, options.seed, jobs=jobs, progress=progress)
+    what = search_for(options.order, forged=options.forged)
+    if options.keep_going:
+        return _all(what, order, options, progress, jobs)
+    done, failure = search(what, runs, options.seed, jobs=jobs, progress=progress)
     progress.end()
     seconds = perf_counter() - started
     if options.json:
@@ -59,6 +71,27 @@ def run(options: argparse.Namespace) -> int:
         tell(f"{order}: seed {failure.seed} fails: {failure.why}")
         tell(f"replay: {failure.command}")
     return 0 if failure is None else 1
+
+
+def _all(what: Search, order: str, options: argparse.Namespace, progress: ProgressLine, jobs: int) -> int:
+    """Try every seed; those that fail, and why."""
+    failed: list[tuple[int, str]] = []
+
+    def found(seed: int, why: str) -> None:
+        failed.append((seed, why))
+        if not options.json:
+            tell(f"{order}: seed {seed} fails: {why}")
+
+    started = perf_counter()
+    done, _ = search(what, options.runs, options.seed, jobs=jobs, progress=progress, found=found)
+    progress.end()
+    seconds = perf_counter() - started
+    if options.json:
+        failures = [{"seed": seed, "why": why} for seed, why in failed]
+        print_json({"order": order, "runs": done, "failures": failures, "seconds": seconds})
+    else:
+        tell(f"{order}: {done:,} runs, {len(failed)} failed, in {seconds:.1f} s ({done / seconds:,.0f}/s)")
+    return 1 if failed else 0
 
 
 def _play(plan: Plan, options: argparse.Namespace) -> int:

@@ -12,12 +12,13 @@ from random import Random
 from shlex import quote
 from typing import Any, Protocol
 
+from inga.model.errors import UsageError
 from inga.recipes import find
 from inga.sim.board import Board, lossless, wander
 from inga.sim.judge import judge
 from inga.sim.schedule import Schedule
 from inga.sim.shrink import breaks, shrink_plan, shrink_schedule, smallest
-from inga.sim.swarm import ORDERS, plan
+from inga.sim.swarm import CHANGING, ORDERS, plan
 from inga.sim.trials import simulate_trial
 from inga.trial.trial import Trial
 
@@ -88,15 +89,15 @@ def try_seed(order: str, seed: int) -> str | None:
         return f"{type(error).__name__}: {error}"
 
 
-def try_swarm(seed: int, orders: tuple[str, ...] = ORDERS) -> str | None:
+def try_swarm(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> str | None:
     """What is wrong with this seed of the swarm, or None."""
-    found = judge(plan(seed, orders))
+    found = judge(plan(seed, orders, forged=forged))
     return found[0].text if found else None
 
 
-def explain_swarm(seed: int, why: str, orders: tuple[str, ...] = ORDERS) -> Failure:
+def explain_swarm(seed: int, why: str, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> Failure:
     """Shrink a failing seed of the swarm to a plan that fails in the same way."""
-    whole = plan(seed, orders)
+    whole = plan(seed, orders, forged=forged)
     kind = judge(whole)[0].kind
     small = shrink_plan(whole, lambda each: any(found.kind == kind for found in judge(each)))
     return Failure(seed, f"{kind}: {why}", f"inga hunt --plan {quote(str(small))}")
@@ -131,15 +132,16 @@ class Search(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """Everything, in any of these orders."""
+    """Everything, in any of these orders; with `forged` each group is secured and somebody forges its datagrams."""
 
     orders: tuple[str, ...] = ORDERS
+    forged: bool = False
 
     def try_seed(self, seed: int) -> str | None:
-        return try_swarm(seed, self.orders)
+        return try_swarm(seed, self.orders, forged=self.forged)
 
     def explain(self, seed: int, why: str) -> Failure:
-        return explain_swarm(seed, why, self.orders)
+        return explain_swarm(seed, why, self.orders, forged=self.forged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +171,15 @@ class Alternating:
         return (self.odd if seed % 2 else self.even).explain(seed, why)
 
 
-def search_for(order: str | None) -> Search:
+def search_for(order: str | None, *, forged: bool = False) -> Search:
     """What `inga hunt` tries: the swarm; of one order both, as far as it is one for use."""
-    if order is None:
+    name = None if order is None else find(order).name
+    if forged:
+        if name is not None and name not in CHANGING:
+            raise UsageError(f"groups in the order {name} cannot be secured")
+        return Swarm(CHANGING if name is None else (name,), forged=True)
+    if name is None:
         return Swarm()
-    name = find(order).name
     if name not in ORDERS:
         return OneOrder(name)
     return Alternating(Swarm((name,)), OneOrder(name))
@@ -192,24 +198,28 @@ def search(
     *,
     jobs: int = 1,
     progress: Callable[[int], None] = lambda done: None,
+    found: Callable[[int, str], None] | None = None,
 ) -> tuple[int, Failure | None]:
-    """Try `runs` seeds from `seed` on (None: until one fails); how many, and the first failure."""
+    """Try `runs` seeds from `seed` on (None: until one fails); how many, and the first failure. With `found`, which
+    is told every seed that fails and why, none of them ends the search."""
     done = 0
     if jobs == 1:
         for first, count in _chunks(runs, seed):
-            tried, failed = _try_chunk(what, first, count)
+            tried, failed = _try_chunk(what, first, count, found is not None)
             done += tried
             progress(done)
-            if failed is not None:
-                return done, what.explain(*failed)
+            for each in failed:
+                if found is None:
+                    return done, what.explain(*each)
+                found(*each)
         return done, None
     chunks = _chunks(runs, seed)
     with ProcessPoolExecutor(jobs) as pool:
-        pending: set[Future[tuple[int, tuple[int, str] | None]]] = set()
+        pending: set[Future[tuple[int, list[tuple[int, str]]]]] = set()
         try:
             while True:
                 for first, count in chunks:
-                    pending.add(pool.submit(_try_chunk, what, first, count))
+                    pending.add(pool.submit(_try_chunk, what, first, count, found is not None))
                     if len(pending) >= 2 * jobs:
                         break
                 if not pending:
@@ -219,19 +229,25 @@ def search(
                     tried, failed = future.result()
                     done += tried
                     progress(done)
-                    if failed is not None:
-                        return done, what.explain(*failed)
+                    for each in failed:
+                        if found is None:
+                            return done, what.explain(*each)
+                        found(*each)
         finally:
             for future in pending:
                 future.cancel()
 
 
-def _try_chunk(what: Search, first: int, count: int) -> tuple[int, tuple[int, str] | None]:
+def _try_chunk(what: Search, first: int, count: int, goes_on: bool) -> tuple[int, list[tuple[int, str]]]:
+    """How many of these seeds were tried, and which of them failed."""
+    failed: list[tuple[int, str]] = []
     for seed in range(first, first + count):
         why = what.try_seed(seed)
         if why is not None:
-            return seed - first + 1, (seed, why)
-    return count, None
+            failed.append((seed, why))
+            if not goes_on:
+                return seed - first + 1, failed
+    return count, failed
 
 
 def _chunks(runs: int | None, seed: int) -> Iterator[tuple[int, int]]:

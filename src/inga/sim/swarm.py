@@ -317,13 +317,18 @@ class _Play:
                 site.say(size, dst)
 
 
-def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
-    """What a seed stands for."""
+def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> Plan:
+    """What a seed stands for. With `forged` it is a secured group whose datagrams somebody forges, unless it
+    cannot be secured or is very large."""
     drawn = _plan(seed, orders)
     rng = Random(f"secure {seed}")
-    if drawn.order not in CHANGING or drawn.members > GATHER_MAX or rng.random() >= SECURED:
+    if (
+        drawn.order not in CHANGING
+        or drawn.members > GATHER_MAX
+        or rng.random() >= (1 if forged else SECURED)
+    ):
         return drawn
-    return replace(drawn, secured=True, forged=rng.choice((0, 100, 300)))
+    return replace(drawn, secured=True, forged=rng.choice((100, 300) if forged else (0, 100, 300)))
 
 
 def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
