@@ -37,7 +37,7 @@ NO_BOUNDS = {
     "gone to in tests of its own: test_repair, test_bundle, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_attacks, test_sealing": """
         stack.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
         stack.chain.ELSEWHERE_MAX session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
-        session.newcomer.PLACES_TOLD wire.shares.SETS_MAX
+        session.newcomer.PLACES_TOLD wire.shares.SETS_MAX session.gathering.PATIENCE
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.closing.LENT_MAX

@@ -8,7 +8,16 @@ import pytest
 from inga.model.view import Member
 from inga.recipes import Options
 from inga.session.asking import HOST_FOR
-from inga.session.gathering import FRESH, GATHER_MAX, GRACE, QUIET, QUIET_APART, Gathering
+from inga.session.gathering import (
+    FACES_MAX,
+    FRESH,
+    GATHER_MAX,
+    GRACE,
+    PATIENCE,
+    QUIET,
+    QUIET_APART,
+    Gathering,
+)
 from inga.session.newcomer import PLACES_TOLD, Newcomer
 from inga.stack.native import Outsider
 from inga.stack.places import PLACE_MAX, PLACES_MAX, Places
@@ -206,6 +215,33 @@ def test_somebody_may_be_at_a_new_place() -> None:
     assert gathering.due(DAVE, 0.0) == QUIET
     gathering.expect(0.1)
     assert gathering.due(DAVE, 0.1) == pytest.approx(0.1 + QUIET)
+
+
+def test_whom_others_ask_in_vain() -> None:
+    """Others ask one that is not there any more. Each gives it up at another time, and hears meanwhile that it is asked."""
+    gathering, zoe, ann = Gathering(0.0), Member("zoe", 3), ("ann", 7)
+    now = 0.0
+    for _ in range(PATIENCE):
+        now += GATHER_MAX
+        gathering.saw(DAVE, zoe, ann, now)
+        assert gathering.chosen(DAVE, now) == ann
+        gathering.begin_again(ann, now)
+    now += GATHER_MAX
+    gathering.saw(DAVE, zoe, ann, now)
+    assert gathering.chosen(DAVE, now) == DAVE.identity
+    gathering.saw(DAVE, Member(*ann), ("bob", 1), now)
+    assert gathering.chosen(DAVE, now + GATHER_MAX) == DAVE.identity, "long ago"
+    gathering.saw(DAVE, zoe, ann, now + GATHER_MAX)
+    assert gathering.chosen(DAVE, now + GATHER_MAX) == ann, "it was heard, and may be there again"
+    gathering.gone(ann)
+    assert gathering.chosen(DAVE, now + GATHER_MAX) == DAVE.identity
+
+
+def test_whom_was_asked_in_vain_is_forgotten_some_time() -> None:
+    gathering = Gathering(0.0)
+    for number in range(2 * FACES_MAX):
+        gathering.gone(("ann", number))
+    assert len(gathering._in_vain) == FACES_MAX and ("ann", 2 * FACES_MAX - 1) in gathering._in_vain
 
 
 def test_a_place_that_others_name_is_waited_for() -> None:

@@ -34,6 +34,10 @@ GRACE = 0.2
 FRESH = 0.5
 """Seconds after which one that has not asked again is not there any more: many times the pause between two questions."""
 
+PATIENCE = 2
+"""How often one that others ask, and that we do not hear, is asked in vain before it counts as gone. Else those who give it
+up at different times would remind each other of it for ever."""
+
 FACES_MAX = 256
 """Others that are remembered."""
 
@@ -48,11 +52,13 @@ class Gathering:
         self._quiet = QUIET_APART if is_apart else QUIET
         self._began = self._changed = now
         self._asked = NEVER  # when somebody first asked us
+        self._in_vain: dict[tuple[str, int], int] = {}  # how often we have asked whom; until it is heard
 
     def saw(self, me: Member, person: Member, host: tuple[str, int] | None, now: float) -> None:
         """Somebody without a view asks that one, or has nobody to ask."""
         if host == me.identity:
             self._asked = min(self._asked, now)
+        self._in_vain.pop(person.identity, None)
         face = self._faces.get(person.identity)
         if face is None or now - face.seen >= FRESH:
             self._changed = now
@@ -67,12 +73,19 @@ class Gathering:
     def gone(self, person: tuple[str, int]) -> None:
         """It does not want to be in the group any more."""
         self._faces.pop(person, None)
+        self._note_absent(person, PATIENCE)
 
-    def begin_again(self, now: float) -> None:
+    def begin_again(self, asked: tuple[str, int], now: float) -> None:
         """Whoever was asked has not answered."""
+        self._note_absent(asked, self._in_vain.get(asked, 0) + 1)
         self._quiet = GATHER_MAX
         self._began = self._changed = now
         self._asked = NEVER
+
+    def _note_absent(self, person: tuple[str, int], times: int) -> None:
+        self._in_vain[person] = times
+        if len(self._in_vain) > FACES_MAX:
+            del self._in_vain[next(iter(self._in_vain))]
 
     def due(self, me: Member, now: float) -> float:
         """When there may be something to conclude from what was seen so far."""
@@ -97,7 +110,8 @@ class Gathering:
             return None
         there = self._there(now)
         free = {me.identity, *(face.person.identity for face in there if face.host is None)}
-        unheard = {face.host for face in there if face.host is not None} - free
+        absent = {person for person, times in self._in_vain.items() if times >= PATIENCE}
+        unheard = {face.host for face in there if face.host is not None} - free - absent
         return min(unheard or free)
 
     def founders(self, me: Member, now: float) -> tuple[Member, ...] | None:

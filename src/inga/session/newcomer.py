@@ -127,8 +127,9 @@ class Newcomer:
         return said if self.guard is None else self.guard.seal(said, now)
 
     def _tick(self, now: float) -> list[tuple[Address, Datagram]]:
-        if self._asking.gives_up(now):
-            self._gathering.begin_again(now)
+        asked = self._asking.host
+        if asked is not None and self._asking.gives_up(now):
+            self._gathering.begin_again(asked, now)
         if self._founds is not None and self._asking.host is None:
             self._look_round(now)
             if self.view is not None:
@@ -137,10 +138,10 @@ class Newcomer:
             self._refuse_stranger()
         self.wake = now + self._pause.next(STEADY)
         self._look_round_by(now)
-        asked = self._asking.hello(self.member, f"{self.group:08x}", 0, now, self._wants)
+        words = self._asking.hello(self.member, f"{self.group:08x}", 0, now, self._wants)
         if self.member.address:
-            asked["places"] = list(self.places)[-PLACES_TOLD:]
-        return self._to_all(said("hello", **asked))
+            words["places"] = list(self.places)[-PLACES_TOLD:]
+        return self._to_all(said("hello", **words))
 
     def _look_round(self, now: float) -> None:
         """Nobody has let us in: is it time to found the group, or to ask who will?"""
