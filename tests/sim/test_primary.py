@@ -348,3 +348,16 @@ def test_one_that_follows_another_leader_gives_up_if_ours_comes_first() -> None:
     sim.run(sim.now + 2 * DETECT + HEALED)
     assert split(sim) == {("alice", "cathy", "bob")}
     say_and_hear(sim)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_leader_dies_as_soon_as_one_is_in_the_new_view(seed: int) -> None:
+    """That it led the change is proof enough that it does not go on in the view before."""
+    sim = group(2, faults=Faults(delay_min=0.001, delay_max=0.001), seed=seed)
+    sim.join("cathy")
+    step(sim, lambda: len(sim["bob"].stack.view) == 3)
+    sim["alice"].crash()
+    sim.run(sim.now + 4 * DETECT)
+    assert paused(sim) == ""
+    assert [site.stack.view.names for site in here(sim)] == [("bob", "cathy")] * 2
+    say_and_hear(sim)

@@ -14,7 +14,8 @@ change at a time. Three things would spoil that, and are looked after:
 * Somebody says goodbye when it has agreed to a change already (it is *bound*). Those who follow that change count it as
   one that stays, so nobody else may count it as one that has left.
 * A view with many newcomers, installed by few: those who were in the one before and do not know of it may be a majority
-  there. So nobody is excluded from a view before a majority of those who come from the one before was heard in it.
+  there. So nobody is excluded from a view before a majority of those who come from the one before is known to be in it:
+  whoever was heard in it, and the one that led the change to it, which is its first member.
 * A member gives its membership up, since others have gone on or are about to. As it never takes part in another change of
   this view it is not counted any more, unless it is bound to somebody who may have installed the next one.
 
@@ -182,7 +183,9 @@ class Quorum:
         if not stack.view.attempt:
             return True
         old = [m for m in counted if stack.view.names[m] not in stack.view.joined]
-        return not old or is_majority({m for m in old if m == stack.me or session.silence.has_spoken(m)}, old)
+        # The first member led the change to this view, and had installed it before anybody else could.
+        known = {m for m in old if m in (0, stack.me) or session.silence.has_spoken(m)}
+        return not old or is_majority(known, old)
 
     # Pausing
 
