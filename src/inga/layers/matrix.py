@@ -111,6 +111,9 @@ class Matrix(Causal):
     def released(self, member: int) -> int:
         return self._released[member]
 
+    def holds(self) -> bool:
+        return self.held > 0
+
     def conform(self, most: list[int]) -> None:
         """What a member that is gone sent to others as well may lack nothing there, and only here what was for some. If
         one of them has released it, or anything later, no message to everybody is missing before it: release it here, too.

@@ -160,7 +160,7 @@ class ClosingView:
         released = chain.hook("released")
         if released is None:
             return [0] * n, False
-        return [released(m) if m in self._gone else 0 for m in range(n)], chain.order.held > 0
+        return [released(m) if m in self._gone else 0 for m in range(n)], chain.hook("holds")()
 
     def _has_reached(self, cut: Cut) -> bool:
         """Whether everything is here; what is not, we ask for."""

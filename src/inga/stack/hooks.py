@@ -29,6 +29,7 @@ HOOKS = {
     "seen": TOP_DOWN,
     "forgo": BOTTOM_UP,
     "released": TOP_DOWN,
+    "holds": TOP_DOWN,
     "conform": BOTTOM_UP,
     "late": TOP_DOWN,
     "send": TOP_DOWN,
@@ -237,8 +238,16 @@ class Forgoing(Protocol):
     def forgo(self) -> None:
         """All there is has come: let go of what is held of members that are here."""
 
+
+class Conforming(Protocol):
+    """May hold packets of members that are gone, for want of others that nobody has, which other members release: they agree
+    on how much of them is delivered."""
+
     def released(self, member: int) -> int:
         """The highest number of a member that is gone, of those that were released here."""
+
+    def holds(self) -> bool:
+        """Whether something waits here, or for others, that may have to be let go."""
 
     def conform(self, most: list[int]) -> None:
         """So much of each member that is gone was released by some member, after `forgo`: let go of that here, and of

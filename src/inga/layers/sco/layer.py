@@ -13,11 +13,10 @@ each with an extension, see `wire.selective`. All numbers are those of the next 
 stamps on the wire: those name the newest message that precedes, and begin with 0.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
 from itertools import groupby
-from operator import itemgetter, or_
+from operator import itemgetter
 from typing import Any
 
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
@@ -26,8 +25,9 @@ from inga.layers.lending import lacking
 from inga.layers.machine import Discarded, GaveUp
 from inga.layers.machine_order import MachineOrder
 from inga.layers.numbers import check_number
+from inga.layers.sco.lent import fill, joined, placed, rows_of
 from inga.layers.sco.machine import ScoMachine
-from inga.layers.sco.ordering import LSN_WINDOW, mask, members_of
+from inga.layers.sco.ordering import LSN_WINDOW, mask
 from inga.layers.sco.parts import (
     Control,
     Copies,
@@ -43,11 +43,11 @@ from inga.layers.sco.parts import (
 )
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
-from inga.model.packet import HEADER_MAX, Buffer, Packet, Runs
+from inga.model.packet import HEADER_MAX, Packet, Runs
 from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.stack.hooks import Holdings
-from inga.wire import bundle, shares
+from inga.wire import bundle
 from inga.wire.selective import pack, unpack
 
 TWO_WAYS = 0.02
@@ -114,6 +114,7 @@ class Sco(MachineOrder[ScoMachine]):
             int, dict[int, ScoMessage]
         ] = {}  # delivered before what their sender sent before them
         self._borrowed: dict[int, set[int]] = {}  # of these, what others lent us
+        self._conforms = False  # of members that are gone, we have ordered what any member has
 
     def _noted_max(self, members: int) -> int:
         """Notes may take an eighth of a datagram. There is one at most for each destination and source."""
@@ -170,6 +171,26 @@ class Sco(MachineOrder[ScoMachine]):
 
     def bereft(self, member: int) -> None:
         self.machine.forgo(member)
+        if not self.stack.views.follow:  # there is no cut at which all drop the same
+            self.machine.free(member, self.machine.covered[member])
+        self._run()
+
+    def released(self, member: int) -> int:
+        return self.machine.ordered[member]
+
+    def holds(self) -> bool:
+        return not self.machine.is_settled
+
+    def conform(self, most: list[int]) -> None:
+        """What a member that is gone sent to others as well may lack nothing there, and only here what was for some: if one of
+        them has ordered it, or anything later, it goes on here, too. The rest follows something that is lost, and is dropped."""
+        self._conforms = True
+        for gone in sorted(self.stack.left):
+            self.machine.free(gone, most[gone])
+        self._run()
+        self.machine.drop_orphans()
+        self._run()
+        self.machine.settle_gone()
         self._run()
 
     # What drivers want, and what a change of the order needs
@@ -179,10 +200,11 @@ class Sco(MachineOrder[ScoMachine]):
         return list(self.machine.last_to)
 
     def has(self, counts: list[int]) -> bool:
-        """Whether all these messages came and are confirmed: no message waits here any more."""
+        """Whether all these messages came and are confirmed: no message waits here any more. Before all conform, others may
+        wait, for want of what nobody has, and not confirm."""
         machine = self.machine
         come = all(machine.covered[m] > count for m, count in enumerate(counts) if m != machine.me)
-        return come and machine.is_settled
+        return come and (machine.is_settled or (machine.is_spent and not self._conforms))
 
     def closed(self) -> None:
         """A view ends only when all members have all we sent, also those whose confirmations did not come."""
@@ -205,27 +227,10 @@ class Sco(MachineOrder[ScoMachine]):
         """The destinations of each message that we have, and the number up to which we have all."""
         early, kept = self._early.get(member, {}), self.machine.kept(member)
         return [
-            *self._rows_of(kept.values(), WHOLE, SHARE),
-            *self._rows_of(early.values(), EARLY, EARLY_SHARE),
+            *rows_of(kept.values(), WHOLE, SHARE, len(self.stack.view)),
+            *rows_of(early.values(), EARLY, EARLY_SHARE, len(self.stack.view)),
             [self.machine.covered[member], self.me, COVERED],
         ]
-
-    def _rows_of(self, messages: Iterable[ScoMessage], whole: int, share: int) -> Holdings:
-        rows: Holdings = []
-        for message in messages:
-            placed = self._placed(message.body)
-            bits = reduce(or_, [dst for _, dst in placed]) if placed else message.dst
-            kind = share if placed else whole
-            rows += [[message.seq, member, kind] for member in members_of(bits & ~(1 << message.src))]
-        return rows
-
-    def _placed(self, packet: Packet) -> list[shares.Addressed]:
-        """Of a packet in shares: the place and the destinations of each message that we got."""
-        try:
-            places = unpack(packet.ext or b"", len(self.stack.view)).places
-            return shares.get(places, len(self.stack.view)) if places else []
-        except WireError:
-            return []  # who is gone cannot be asked any more
 
     def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
         lenders: dict[int, dict[int, list[int]]] = {
@@ -268,7 +273,8 @@ class Sco(MachineOrder[ScoMachine]):
             missing |= lacking([row for row in due if row[0] == lender], has.__contains__)
         if due and not missing:
             for seq, rows in groupby(due, itemgetter(1)):
-                self._take_lent(self._joined([lent[seq][lender] for lender, _, _ in rows]))
+                of_all = [lent[seq][lender] for lender, _, _ in rows]
+                self._take_lent(joined(of_all, self.me, len(self.stack.view)))
                 del lent[seq]
             self._run()
         return missing
@@ -278,7 +284,7 @@ class Sco(MachineOrder[ScoMachine]):
         is_known = packet.stamp is not None or self.deliver == "received"
         try:
             said = unpack(packet.ext or b"", len(self.stack.view))
-            if said.places and len(self._placed(packet)) != len(bundle.split(packet.body)):
+            if said.places and len(placed(packet, len(self.stack.view))) != len(bundle.split(packet.body)):
                 is_known = False
         except WireError:
             is_known = False
@@ -288,31 +294,13 @@ class Sco(MachineOrder[ScoMachine]):
             packet.keep()
             lent.setdefault(packet.seq, {})[said.free] = packet
 
-    def _joined(self, lent: list[Packet]) -> Packet:
-        """One packet of all that others lent us of it."""
-        found: dict[int, tuple[int, int, Buffer]] = {}
-        for packet in lent:
-            if placed := self._placed(packet):
-                payloads = bundle.split(packet.body)
-                found |= {each[0]: (*each, payload) for each, payload in zip(placed, payloads, strict=True)}
-        whole = next((packet for packet in lent if packet.stamp is not None), lent[0])
-        if found:
-            messages = [found[place] for place in sorted(found)]
-            self._fill(whole, messages)
-            whole.body, whole.payloads = bundle.join([bytes(each) for _, _, each in messages]), None
-        return whole
-
-    def _fill(self, packet: Packet, messages: list[tuple[int, int, Buffer]]) -> None:
-        """Let these be the messages of a packet that is lent: the place, the destinations and the body of each."""
-        packet.payloads, packet.count = [payload for _, _, payload in messages], len(messages)
-        members = len(self.stack.view)
-        places = shares.put([(place, dst) for place, dst, _ in messages], members)
-        packet.ext = pack(self.me, 1, (), places=places)
-
     def _take_lent(self, packet: Packet) -> None:
         assert packet.dst is not None
         delta = () if packet.stamp is None else tuple(packet.stamp.delta)
-        message = ScoMessage(packet.src, packet.dst, packet.seq, 0, delta, body=packet, whole=True)
+        noted = unpack(packet.ext or b"", len(self.stack.view)).noted
+        message = ScoMessage(
+            packet.src, packet.dst, packet.seq, 0, delta, body=packet, whole=True, noted=noted
+        )
         if packet.stamp is None:
             self._borrowed[packet.src].add(packet.seq)
             self.machine.events.append(Happened("received", message))
@@ -331,12 +319,14 @@ class Sco(MachineOrder[ScoMachine]):
     def _whole(self, message: ScoMessage, to: int) -> Packet:
         """A packet of what is for a member of the message, with its whole stamp, if that is known, and who lends it."""
         packet: Packet = message.body.copy_to(self.me)
-        placed = self._placed(packet)
-        packet.dst, packet.lsn, packet.ext, packet.stamp = message.dst, 0, pack(self.me, 1, ()), None
-        if placed:
+        places = placed(packet, len(self.stack.view))
+        packet.dst, packet.lsn, packet.stamp = message.dst, 0, None
+        packet.ext = pack(self.me, 1, (), (), message.noted)
+        if places:
             payloads = packet.payloads or bundle.split(packet.body)
-            some = zip(placed, payloads, strict=False)
-            self._fill(packet, [(place, dst, each) for (place, dst), each in some if dst >> to & 1])
+            some = zip(places, payloads, strict=False)
+            mine = [(place, dst, each) for (place, dst), each in some if dst >> to & 1]
+            fill(packet, mine, message.noted, self.me, len(self.stack.view))
         if not message.deps:
             return packet
         delta = [(k, seq) for k, seq in enumerate(message.deps) if seq and k != message.src]
@@ -509,7 +499,7 @@ class Sco(MachineOrder[ScoMachine]):
             self._early.setdefault(message.src, {})[message.seq] = message
         if reason == "duplicate":
             self._received(message.body, "duplicate")
-        elif reason != "left":
+        elif reason not in ("left", "orphan"):
             self.stack.reject(reason, message.body)
 
     def _transmit(self, copies: list[ScoMessage], to: list[int], together: bool, again: bool) -> None:

@@ -131,9 +131,10 @@ class ScoMachine(Talking):
             self._alarms.clear((kind, member))
 
     def forgo(self, member: int) -> None:
-        """Missing messages of a member that is gone will not come from anybody: no message waits for them any more."""
+        """Missing messages of a member that is gone will not come from anybody: no message waits for them any more, but
+        those of members that are gone as well."""
         self.bereft.add(member)
-        self._wake(member)
+        self._work += [src for _, src in self._waits.pop(member, ())]
 
     # What can be asked
 

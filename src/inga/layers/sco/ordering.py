@@ -37,6 +37,9 @@ class ScoOrdering(Machine):
         self.gone: set[int] = set()
         # Members that have left and of which no message can come any more, not even lent ones.
         self.bereft: set[int] = set()
+        # By member of these, the number up to which its messages go on, although something that precedes them is lost.
+        self._freed: dict[int, int] = {}
+        self.ordered = [0] * members  # by member, the number of its newest message in the log, ever
         # numbers
         self.seq = 1  # SQN: of our next message
         self.expected_lsn = [1] * members  # LRN
@@ -88,6 +91,15 @@ class ScoOrdering(Machine):
     def is_settled(self) -> bool:
         """Whether everything that was accepted is confirmed."""
         return not self.log and not self.accepted
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing waits but what follows messages that nobody has: it waits for one that is gone, or for something that
+        does so itself."""
+        blocked = [self._blocked(queue[0]) for queue in self.accepted.values()]
+        return bool(self.bereft) and all(
+            each is not None and (each[0] in self.bereft or each[0] in self.accepted) for each in blocked
+        )
 
     def awaited(self, level: str = "confirmed") -> list[int]:
         """The members whose messages or confirmations are missing for messages here to reach that level."""
@@ -262,7 +274,7 @@ class ScoOrdering(Machine):
         queue = self.accepted.get(member)
         if queue is not None:
             return queue[0].seq
-        return inf if member == self.me or member in self.bereft else self.covered[member]
+        return inf if member == self.me else self.covered[member]
 
     def _wake(self, member: int) -> None:
         """Look again at the tops that wait for this member, if it has got far enough for them."""
@@ -277,6 +289,8 @@ class ScoOrdering(Machine):
         work = self._work
         while work:
             src = work.popleft()
+            if src not in self.accepted:  # it was freed, and did not wait any more
+                continue
             top = self.accepted[src][0]
             blocked = self._blocked(top)
             if blocked is not None:
@@ -304,17 +318,49 @@ class ScoOrdering(Machine):
         cleared = self._cleared(member)
         if cleared > seq:
             return 0
+        queue = self.accepted.get(member)
+        if member in self.bereft and not self._is_orphan(top):
+            return 0 if queue is None else queue[0].seq + 1
         if top.needs is None:
             return seq + 1
         last = min(top.needs.get(member, 0), seq)
-        queue = self.accepted.get(member)
         if queue is not None:
             last = max(last, queue[0].seq)
         return last + 1 if last >= cleared else 0
 
+    def _is_orphan(self, top: ScoMessage) -> bool:
+        """Whether a message of a member that is gone stays behind if something that precedes it and is for us is lost.
+        Where its sender did not say what is under way to us, nobody can know that, and it goes on."""
+        src = top.src
+        return src in self.gone and top.needs is not None and top.seq > self._freed.get(src, 0)
+
+    def free(self, member: int, upto: int) -> None:
+        """Messages of a member that is gone, up to that number, do not stay behind: another member has ordered them."""
+        if upto > self._freed.get(member, 0):
+            self._freed[member] = upto
+            self._work.append(member)
+
+    def drop_orphans(self) -> None:
+        """What still waits for messages that nobody has is lost with them, for all."""
+        for src in sorted(self.bereft & self.accepted.keys()):
+            for message in self.accepted.pop(src):
+                self._let_go(src)
+                self.events.append(Discarded("orphan", message))
+            self._wake(src)
+
+    def settle_gone(self) -> None:
+        """Whoever is here has all that anybody has of those who are gone: nobody confirms any more of it."""
+        for src in sorted(self.bereft & self.log.keys()):
+            queue = self.log[src]
+            if queue[0].missing:
+                self._full.append(src)
+            for message in queue:
+                message.missing = 0
+
     def _move(self, top: ScoMessage) -> None:
         """Move a top from its queue to the log."""
         src = top.src
+        self.ordered[src] = top.seq
         queue = self.accepted[src]
         queue.popleft()
         if queue:

@@ -1,0 +1,61 @@
+"""Packets of members that are gone, as SCO hands them round. Of a packet in shares each destination has something else:
+whoever has some that was for another member lends it that, and what several lend is joined again."""
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+
+from inga.layers.sco.ordering import members_of
+from inga.layers.sco.parts import ScoMessage
+from inga.model.errors import WireError
+from inga.model.packet import Buffer, Packet
+from inga.model.stamp import Noted
+from inga.stack.hooks import Holdings
+from inga.wire import bundle, shares
+from inga.wire.selective import pack, unpack
+
+Placed = tuple[int, int, Buffer]
+"""A message of a packet in shares: its place in it, its destinations, and itself."""
+
+
+def placed(packet: Packet, members: int) -> list[shares.Addressed]:
+    """Of a packet in shares: the place and the destinations of each message that we got."""
+    try:
+        places = unpack(packet.ext or b"", members).places
+        return shares.get(places, members) if places else []
+    except WireError:
+        return []  # who is gone cannot be asked any more
+
+
+def rows_of(messages: Iterable[ScoMessage], whole: int, share: int, members: int) -> Holdings:
+    """What we have, for those who deal it out: a row for each destination of each message; of what kind, if it is `whole`, or
+    a `share`."""
+    rows: Holdings = []
+    for message in messages:
+        found = placed(message.body, members)
+        bits = reduce(or_, [dst for _, dst in found]) if found else message.dst
+        kind = share if found else whole
+        rows += [[message.seq, member, kind] for member in members_of(bits & ~(1 << message.src))]
+    return rows
+
+
+def fill(packet: Packet, messages: list[Placed], noted: Noted | None, me: int, members: int) -> None:
+    """Let these be the messages of a packet that `me` lends."""
+    packet.payloads, packet.count = [payload for _, _, payload in messages], len(messages)
+    places = shares.put([(place, dst) for place, dst, _ in messages], members)
+    packet.ext = pack(me, 1, (), (), noted, places)
+
+
+def joined(packets: list[Packet], me: int, members: int) -> Packet:
+    """One packet of all that others lent us of it."""
+    found: dict[int, Placed] = {}
+    for packet in packets:
+        if places := placed(packet, members):
+            payloads = bundle.split(packet.body)
+            found |= {each[0]: (*each, payload) for each, payload in zip(places, payloads, strict=True)}
+    whole = next((packet for packet in packets if packet.stamp is not None), packets[0])
+    if found:
+        messages = [found[place] for place in sorted(found)]
+        fill(whole, messages, unpack(whole.ext or b"", members).noted, me, members)
+        whole.body, whole.payloads = bundle.join([bytes(each) for _, _, each in messages]), None
+    return whole
