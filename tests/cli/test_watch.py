@@ -50,7 +50,7 @@ def test_a_line_for_every_look_and_one_for_a_violation(
         tell(late)
         return late
 
-    monkeypatch.setattr("inga.pipeline.watch.watch_trace", looked)
+    monkeypatch.setattr("inga.pipeline.watching.watch_trace", looked)
     assert main(["watch", str(tmp_path)]) == 1
     out, error = capsys.readouterr()
     assert "1,234 events: no violation\n1,234 events: 1 violations\n  causal: \\x1b[2Jtoo late" in error

@@ -19,7 +19,7 @@ from inga.pipeline.capture import open_capture, order_capture
 from inga.pipeline.jobs import check_trace, report_tables
 from inga.pipeline.session import _java_options, find_java, first_reason
 from inga.pipeline.storage import File, open_trace, read_chunk
-from inga.pipeline.watch import watch_trace
+from inga.pipeline.watching import watch_trace
 from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, ProcessFile, mark_crashed, read_manifest
 from inga.trial.trial import Trial

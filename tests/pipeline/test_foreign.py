@@ -13,7 +13,7 @@ import pytest
 
 from inga.cli import metrics as command
 from inga.model.errors import TraceError
-from inga.pipeline import jobs, metrics
+from inga.pipeline import jobs, measuring
 from inga.pipeline.jobs import Measured, check_trace, measure_trace
 from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, rows
@@ -190,8 +190,8 @@ def test_rates_follow_what_was_allowed(spark: Any, tmp_path: Path) -> None:
     with TraceWriter(tmp_path / "w", 0, "a", 1, clock="virtual") as trace:
         for step, now, n in said:
             trace.row(step, now, 1, n=n)
-    frame = spark.read.schema(metrics.SCHEMA).parquet(str(tmp_path / "w" / "events"))
-    found = metrics.rates(frame, 0, 60_000_000_000).toArrow().to_pylist()
+    frame = spark.read.schema(measuring.SCHEMA).parquet(str(tmp_path / "w" / "events"))
+    found = measuring.rates(frame, 0, 60_000_000_000).toArrow().to_pylist()
     assert [(int(row["from_ms"]), row["closed"], row["allowed"]) for row in found] == [
         (0, 0, 70_000),
         (40_000, 1, None),
@@ -213,8 +213,8 @@ def test_windows_that_closed(spark: Any, tmp_path: Path) -> None:
             seq = 1 if step == "send" else None
             trace.row(step, now, 1, None if seq is None else 0, seq, deps=None)
         trace.row("take", 10.0, 1, 0, 1)
-    frame = spark.read.schema(metrics.SCHEMA).parquet(str(tmp_path / "w" / "events"))
-    found = metrics.windows(frame).toArrow().to_pylist()
+    frame = spark.read.schema(measuring.SCHEMA).parquet(str(tmp_path / "w" / "events"))
+    found = measuring.windows(frame).toArrow().to_pylist()
     assert found == [{"process": 0, "closed": 2, "ms": 3000.0, "ms_max": 2000.0, "share": 0.3}]
 
 

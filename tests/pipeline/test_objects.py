@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inga.pipeline.jobs import check_trace
-from inga.pipeline.watch import watch_trace
+from inga.pipeline.watching import watch_trace
 from inga.recipes import Options, find
 from inga.runs.live_calls import run as run_live
 from inga.sim.recording import Recording

@@ -13,7 +13,7 @@ from inga.cli.main import main
 from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.jobs import check_trace
-from inga.pipeline.stamp import stamp_trace
+from inga.pipeline.stamping import stamp_trace
 from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, ProcessFile, TraceWriter, read_manifest, rows
 from inga.trial.trial import Trial

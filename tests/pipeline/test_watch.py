@@ -12,9 +12,9 @@ import pytest
 from inga.certify.verdict import Certificate
 from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import watch as watching
+from inga.pipeline import watching
 from inga.pipeline.jobs import check_trace
-from inga.pipeline.watch import Memory, Watch, watch_trace
+from inga.pipeline.watching import Memory, Watch, watch_trace
 from inga.trace import Manifest, ProcessFile, read_processes
 
 from .killed import run_and_kill

@@ -3,6 +3,7 @@
   inga check run7
   inga check run7 --engine local
   inga check run7 --checks causal,stamps --witnesses 20
+  inga check run7 --write certificates && inga trend certificates
   inga check hdfs://cluster/run7 --master spark://cluster:7077 --json
 
 Spark shares the work among cores and machines, and takes some seconds to start. --engine local does the same in this
@@ -33,6 +34,7 @@ GROUPS_SHOWN = 10
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", help="a directory, or anything Spark can read")
     add_check_options(parser)
+    add_table_options(parser)
 
 
 def add_check_options(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +44,27 @@ def add_check_options(parser: argparse.ArgumentParser) -> None:
     add("--checks", metavar="A,B", help="which of those below, or all (default: what the run claims)")
     add_engine_options(parser)
     add("--witnesses", type=int, default=5, metavar="K", help="violations to explain per check (default 5)")
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """Where results of many runs are gathered: `written` reads these."""
+    parser.add_argument(
+        "--write", metavar="DIR", help="add the results to the Parquet tables there: inga trend"
+    )
+    parser.add_argument("--date", metavar="D", help="with --write: the day they stand under (default: today)")
+
+
+def check_tables(options: argparse.Namespace) -> None:
+    """Refuse what cannot be written, before the work is done."""
+    if options.write is None:
+        if options.date is not None:
+            raise UsageError("--date says under which day results are written, so it goes with --write")
+        return
+    _need("numpy", "pyarrow")
+    from inga.pipeline import tables
+
+    tables.root(options.write)
+    tables.day(options.date)
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -54,12 +77,17 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     master, checks = chosen_master(options), named_checks(options)
+    check_tables(options)
     from inga.pipeline.jobs import check_trace
 
     with watched(options, master) as progress:
-        _, certificate = check_trace(
+        trace, certificate = check_trace(
             options.trace, checks, master=master, witnesses=options.witnesses, progress=progress
         )
+    if options.write is not None:
+        from inga.pipeline import tables
+
+        tables.write(options.write, trace, certificate, date=options.date)
     if options.json:
         print_json(certificate.to_json())
     else:

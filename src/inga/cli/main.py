@@ -22,6 +22,7 @@ COMMANDS = {
     "hunt": "many seeds with faults, until a promise breaks",
     "fuzz": "spoil all that inga reads, until a decoder breaks its promise",
     "check": "certify a trace, with Spark or without",
+    "trend": "the certificates of many runs, by date",
     "watch": "certify a trace while it grows",
     "order": "restore the causal order of a capture with Spark",
     "stamp": "compute the vectors of a trace that has none",

@@ -2,6 +2,7 @@
 
   inga metrics run7
   inga metrics run7 --out tables
+  inga metrics run7 --write certificates
   inga metrics hdfs://cluster/run7 --master spark://cluster:7077 --json
 
 Tables are printed in short, and written whole to DIR as Parquet and CSV. Delays between processes are only given
@@ -13,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from inga.cli.check import need_spark, watched
+from inga.cli.check import add_table_options, check_tables, need_spark, watched
 from inga.cli.output import print_json, tell
 
 if TYPE_CHECKING:
@@ -28,10 +29,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, metavar="DIR", help="where to write the tables; must not exist yet")
     add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
     add("--one-machine", action="store_true", help="all processes ran on one machine, so they have one clock")
+    add_table_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     need_spark()
+    check_tables(options)
+    from inga.pipeline import tables
     from inga.pipeline.jobs import measure_trace
     from inga.trace.directory import whole_directory
 
@@ -49,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
         with whole_directory(options.out) as directory:
             found = measure()
             _write(found, directory)
+    if options.write is not None:
+        tables.write(options.write, found.trace, measured=found.tables, date=options.date)
     seconds = perf_counter() - started
     if options.json:
         print_json(_content(options, found, seconds))
@@ -130,7 +136,7 @@ def _delay_lines(found: "Measured") -> list[str]:
         f"{'from send to':<14} {'count':>10} {'p50 ms':>10} {'p90 ms':>10} {'p99 ms':>10} {'max ms':>10}"
     ]
     whole = {row["step"]: row for row in found.tables["delays"].to_pylist() if row["process"] is None}
-    from inga.pipeline.metrics import LEVELS
+    from inga.pipeline.measuring import LEVELS
 
     for level in LEVELS:
         if level in whole:

@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     need_spark()
-    from inga.pipeline.stamp import stamp_trace
+    from inga.pipeline.stamping import stamp_trace
 
     with watched(options, options.master) as progress:
         stamped = stamp_trace(options.trace, options.out, master=options.master, progress=progress)

@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     master = chosen_master(options)
-    from inga.pipeline.watch import watch_trace
+    from inga.pipeline.watching import watch_trace
 
     if not options.poll > 0:
         raise UsageError("--poll is above 0")

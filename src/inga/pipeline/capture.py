@@ -20,7 +20,7 @@ from typing import Any
 
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.files import TaskProgress
-from inga.pipeline.order import causal_order, keep_state_on_disk
+from inga.pipeline.ordering import causal_order, keep_state_on_disk
 from inga.pipeline.restore import Base
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import is_remote
@@ -75,6 +75,8 @@ def open_capture(
 ) -> Capture:
     """See what lies there, before Spark is started."""
     found = kind or _kind_of(path)
+    if not is_remote(path):
+        path = str(local_path(path).absolute())  # Spark has a working directory of its own
     if found != "trace":
         if process is not None or step != "send":
             raise UsageError("--step and --process choose rows of a trace; for a table, choose them before")
@@ -124,7 +126,7 @@ def order_capture(
     hidden = out if is_remote(out) else _hidden(out)
     try:
         with using(session, master) as spark, _understood(spark):
-            ordered = causal_order(_table(spark, capture), capture.group, base=base, own=capture.own)
+            ordered = ordered_table(spark, capture, base)
             ordered.write.parquet(hidden)
             rows, concurrent, gaps = _count(spark, hidden)
         if hidden != out:
@@ -133,6 +135,11 @@ def order_capture(
         if hidden != out:
             shutil.rmtree(local_path(hidden), ignore_errors=True)
     return CaptureResult(rows, concurrent, gaps, perf_counter() - started)
+
+
+def ordered_table(spark: Any, capture: Capture, base: Base = ()) -> Any:
+    """The messages of a finished capture in causal order, as a DataFrame."""
+    return causal_order(_table(spark, capture), capture.group, base=base, own=capture.own)
 
 
 def order_stream(

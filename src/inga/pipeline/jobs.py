@@ -9,7 +9,7 @@ from inga.certify.certificate import WITNESSES, certify
 from inga.certify.checks import CHECKS, Needs, check_names
 from inga.certify.verdict import Certificate
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import metrics
+from inga.pipeline import measuring
 from inga.pipeline.certify import FileSource
 from inga.pipeline.diagram import TimeWindow
 from inga.pipeline.files import TaskProgress, files_of
@@ -79,7 +79,7 @@ def report_tables(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The tables of `inga.pipeline.metrics` as pyarrow tables, by name; `reason` if delays mean nothing."""
+    """The tables of `inga.pipeline.measuring` as pyarrow tables, by name; `reason` if delays mean nothing."""
 
     trace: StoredTrace
     tables: dict[str, Any]
@@ -113,27 +113,36 @@ def incomparable(trace: StoredTrace) -> str:
     return ""
 
 
-def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskProgress) -> dict[str, Any]:
+def measures(spark: Any, trace: StoredTrace, comparable: bool, waited: Any = None) -> dict[str, Any]:
+    """The tables of `inga.pipeline.measuring` as DataFrames, by name; delays only if times are `comparable`. `waited`: what
+    `measuring.held` says of the rows, if it is there already."""
     from pyspark.sql import functions as F
 
+    rows = measured_rows(spark, trace)
+    waited = measuring.held(rows) if waited is None else waited
+    (span,) = _table(rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")), trace).to_pylist()
+    found = {
+        "steps": measuring.steps(rows),
+        "holds": measuring.holds(waited),
+        "held_by": measuring.held_by(rows, waited, trace.n),
+        "windows": measuring.windows(rows),
+        "rates": measuring.rates(rows, span["begin"] or 0, span["end"] or 0),
+    }
+    return {**found, "delays": measuring.delays(rows)} if comparable else found
+
+
+def measured_rows(spark: Any, trace: StoredTrace) -> Any:
+    """The columns of a trace that are measured."""
     if not trace.files:
         raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
-    rows = spark.read.schema(metrics.SCHEMA).parquet(*(file.path for file in trace.files))
+    return spark.read.schema(measuring.SCHEMA).parquet(*(file.path for file in trace.files))
+
+
+def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskProgress) -> dict[str, Any]:
     # Held messages are few beside all rows, and two tables are made of them.
-    waited = metrics.held(rows).persist()
+    waited = measuring.held(measured_rows(spark, trace)).persist()
     try:
-        span = _table(rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")), trace).to_pylist()[
-            0
-        ]
-        wanted = {
-            "steps": metrics.steps(rows),
-            "holds": metrics.holds(waited),
-            "held_by": metrics.held_by(rows, waited, trace.n),
-            "windows": metrics.windows(rows),
-            "rates": metrics.rates(rows, span["begin"] or 0, span["end"] or 0),
-        }
-        if comparable:
-            wanted["delays"] = metrics.delays(rows)
+        wanted = measures(spark, trace, comparable, waited)
         found = {}
         for done, (name, table) in enumerate(wanted.items()):
             progress("tables made", done, len(wanted))

@@ -1,0 +1,201 @@
+"""For jobs of one's own: a session and the path of a trace in, DataFrames out.
+
+    read      the rows of a trace
+    check     its certificate: verdicts, violations with their chains, causes
+    metrics   delays, steps, holds, windows, rates
+    order     messages in causal order
+    stamp     the trace once more, with vectors
+    watch     the certificate of a trace that is still growing
+
+All work in the session that they are given, wherever that runs, and leave it open. `inga.pipeline` has them all.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from inga.certify.certificate import WITNESSES
+from inga.certify.checks import CHECKS
+from inga.certify.verdict import Certificate, Witness
+from inga.pipeline import tables
+from inga.pipeline.capture import open_capture, ordered_table
+from inga.pipeline.jobs import check_trace, incomparable, measures
+from inga.pipeline.restore import Base
+from inga.pipeline.stamping import StampResult, stamp_trace
+from inga.pipeline.storage import StoredTrace, open_trace
+from inga.pipeline.watching import watch_trace
+from inga.trace import COLUMNS
+from inga.trace.schema import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SHOWN = 20
+"""Violations in the HTML of a certificate."""
+
+
+def read(spark: "SparkSession", path: str) -> "DataFrame":
+    """The rows of a trace, with the columns that docs/trace.md describes."""
+    trace = open_trace(path, spark)
+    schema = spark_schema(COLUMNS)
+    if not trace.files:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*(file.path for file in trace.files))
+
+
+def check(
+    spark: "SparkSession", path: str, checks: Sequence[str] | None = None, *, witnesses: int = WITNESSES
+) -> "CheckedTrace":
+    """Certify a trace: what the run claims, or these checks, or `["all"]`. Of each that fails, `witnesses` violations are
+    explained."""
+    trace, certificate = check_trace(path, checks, session=spark, witnesses=witnesses)
+    return CheckedTrace(spark, trace, certificate)
+
+
+def watch(
+    spark: "SparkSession",
+    path: str,
+    checks: Sequence[str] | None = None,
+    *,
+    until_complete: bool = False,
+    poll: float = 1.0,
+    checkpoint: str | None = None,
+    witnesses: int = WITNESSES,
+    tell: Callable[[Certificate], None] = lambda certificate: None,
+) -> "CheckedTrace":
+    """Look at a trace every `poll` seconds until it is complete or a violation is found, as `inga watch` does. `tell` hears
+    of everything new at once."""
+    certificate = watch_trace(
+        path, checks, until_complete=until_complete, poll=poll, checkpoint=checkpoint, witnesses=witnesses,
+        tell=tell, session=spark,
+    )  # fmt: skip
+    return CheckedTrace(spark, open_trace(path, spark, growing=True), certificate)
+
+
+def metrics(spark: "SparkSession", path: str, *, one_clock: bool = False) -> "Metrics":
+    """Measure a trace. `one_clock` says that the wall clocks of all processes are the same, where the trace does not."""
+    trace = open_trace(path, spark)
+    reason = "" if one_clock else incomparable(trace)
+    return Metrics(measures(spark, trace, not reason), reason)
+
+
+def order(
+    spark: "SparkSession",
+    path: str,
+    *,
+    kind: str | None = None,
+    group: str | None = None,
+    step: str = "send",
+    process: str | None = None,
+    base: Base = (),
+) -> "DataFrame":
+    """The messages of a trace or of a table in causal order: sort by `order`. The arguments are those of `inga order`;
+    `causal_order` does the same for a DataFrame or a stream."""
+    capture = open_capture(path, kind=kind, group=group, step=step, process=process)
+    ordered: DataFrame = ordered_table(spark, capture, base)
+    return ordered
+
+
+def stamp(spark: "SparkSession", path: str, out: str) -> StampResult:
+    """Write a trace once more, with vectors: `read(spark, out)`."""
+    return stamp_trace(path, out, session=spark)
+
+
+class CheckedTrace:
+    """What was certified of a trace, as DataFrames of the session that did it. All of them are small."""
+
+    def __init__(self, spark: Any, trace: StoredTrace, certificate: Certificate) -> None:
+        self._spark = spark
+        self.trace = trace
+        self.certificate = certificate
+
+    @property
+    def verdict(self) -> str:
+        """`pass`, `fail` or `unknown`."""
+        return self.certificate.verdict
+
+    @property
+    def verdicts(self) -> "DataFrame":
+        """A row for each check: check, verdict, violations (an exact count), reason, statement."""
+        return self._frame(tables.verdicts(self.trace, self.certificate))
+
+    @property
+    def violations(self) -> "DataFrame":
+        """A row for each violation that is explained: where it is, a sentence, and the chain of causes that it breaks."""
+        return self._frame(tables.violations(self.trace, self.certificate))
+
+    @property
+    def causes(self) -> "DataFrame":
+        """What lies behind the violations, the most frequent first: cause, count, checks."""
+        return self._frame(tables.causes(self.trace, self.certificate))
+
+    def explain(self, violation: Any) -> str:
+        """A violation for a person to follow, step by step: a row of `violations`, or the number of one, counted from 0."""
+        witnesses = list(self._witnesses())
+        if isinstance(violation, int):
+            return _explained(witnesses[violation], self.certificate.names)
+        at = {(each.check, each.process, each.pos, *each.message): each for each in witnesses}
+        key = (violation["check"], violation["process"], violation["pos"], violation["src"], violation["seq"])
+        return _explained(at[key], self.certificate.names)
+
+    def write(self, directory: str, *, date: str | None = None) -> None:
+        """Add the tables of this run to those in a directory, in place of what was written of the same run before."""
+        tables.write(directory, self.trace, self.certificate, date=date)
+
+    def _witnesses(self) -> Iterator[Witness]:
+        return (witness for check in self.certificate.checks for witness in check.witnesses)
+
+    def _frame(self, table: Any) -> "DataFrame":
+        frame: DataFrame = self._spark.createDataFrame(table)
+        return frame
+
+    def __repr__(self) -> str:
+        checks = ", ".join(f"{check.name} {check.verdict}" for check in self.certificate.checks)
+        return f"<{self.trace.path}: {self.verdict} ({checks})>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (check.name, check.verdict, f"{check.violations:,}", CHECKS[check.name].statement, check.reason)
+            for check in self.certificate.checks
+        ]
+        head = ("check", "verdict", "violations", "what it says", "reason")
+        sentences = [f"<li>{escape(each.check)}: {escape(each.text)}</li>" for each in self._witnesses()]
+        more = f"<ul>{''.join(sentences[:SHOWN])}</ul>" if sentences else ""
+        return f"<p><b>{escape(self.verdict)}</b>: {escape(self.trace.path)}</p>{_html(head, rows)}{more}"
+
+
+class Metrics(Mapping[str, Any]):
+    """DataFrames by name: steps, holds, held_by, windows, rates, and delays where clocks can be compared. docs/metrics.md says
+    what is in them."""
+
+    def __init__(self, frames: dict[str, Any], reason: str) -> None:
+        self._frames = frames
+        self.reason = reason  # why there are no delays
+
+    def __getitem__(self, name: str) -> Any:
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frames)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def _repr_html_(self) -> str:
+        return _html(("table", "columns"), [(name, ", ".join(frame.columns)) for name, frame in self.items()])
+
+
+def _explained(witness: Witness, names: Sequence[str]) -> str:
+    lines = [f"{witness.check}: {witness.text}"]
+    for step in witness.chain:
+        src, seq = step.message
+        lines.append(f"  {names[step.process]}, position {step.pos}: {step.step} {names[src]} {seq}")
+    if witness.segment:
+        lines.append(f"  in {witness.segment}")
+    return "\n".join(lines)
+
+
+def _html(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = "".join(f"<th>{escape(each)}</th>" for each in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(each)}</td>" for each in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
