@@ -26,6 +26,9 @@ from typing import Any
 
 ROOMS = ("model", "causality", "wire", "stack", "session", "layers", "corba/multicast")
 
+BESIDES = ("net/carrier", "net/driver")
+"""Modules of other rooms, without their endings: what every datagram and every turn of a live group goes through."""
+
 INTERPRETED = {
     "model/compiled",  # looks at classes, and is how compiled ones are told apart
     "model/errors",  # exceptions of two bases; pickled by their arguments
@@ -117,6 +120,7 @@ def _translate(config: Path, made: Path) -> list[Any]:
     from mypyc.build import mypycify
 
     modules = sorted(path for room in ROOMS for path in Path("inga", room).rglob("*.py"))
+    modules += [Path("inga", f"{name}.py") for name in BESIDES]
     chosen = [
         str(path)
         for path in modules

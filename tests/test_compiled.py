@@ -44,6 +44,8 @@ def test_the_rooms_are_compiled() -> None:
             loaded = str(import_module(f"inga.{'.'.join(name.parts)}").__file__)
             is_left_out = str(name) in script["INTERPRETED"] or path.name == "__init__.py"
             assert loaded.endswith(".py") is is_left_out, loaded
+    for name in script["BESIDES"]:
+        assert not str(import_module(f"inga.{name.replace('/', '.')}").__file__).endswith(".py")
 
 
 def test_what_runs_is_what_is_in_the_sources() -> None:

@@ -106,6 +106,7 @@ def test_ones_own_multicasts_are_not_heard(run: Run, place: Place) -> None:
         other.transmit(0, b"4")
         await until(lambda: len(heard[0]) >= 2)
         assert (sorted(heard[0]), heard[1]) == ([b"3", b"4"], [b"1", b"2, gathered"])
+        assert (one.sent, other.sent) == (2, 2)
         for carrier in carriers:
             carrier.close()
             carrier.close()

@@ -132,6 +132,7 @@ def test_groups_that_were_founded_apart_become_one_when_somebody_knows_both(
     run(main())
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("via", ["unicast", "tcp"])
 def test_who_was_cut_off_is_found_again_at_its_address(run: Run, party: Party, via: str) -> None:
     """It is in no view any more that would say where it is. Also of members that were named."""

@@ -297,6 +297,7 @@ def test_a_state_whose_end_came_in_the_turn_in_which_it_is_read(run: Run, told: 
     assert taken == [b"one two"]
 
 
+@pytest.mark.interpreted
 def test_one_that_comes_back_takes_the_state_anew(run: Run, meet: Meet) -> None:
     """Cathy's process does nothing for a while, and is excluded; with `rejoin` it is a new member, with a new state."""
 

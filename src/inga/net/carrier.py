@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from typing import cast
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.net import sieve
@@ -36,16 +37,17 @@ BACKLOG_MAX = 1 << 20
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Carrier(ABC):
     """Sockets of one member."""
 
-    datagram_max = LOOPBACK_DATAGRAM
-    granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
-    is_loopback = False  # whether datagrams never leave this machine
-    guard: Guard | None = None  # of a secured group: who may send us large datagrams
-
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.sent = 0  # datagrams that have left
+        self.datagram_max = LOOPBACK_DATAGRAM
+        self.granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
+        self.is_loopback = False  # whether datagrams never leave this machine
+        self.guard: Guard | None = None  # of a secured group: who may send us large datagrams
 
     @abstractmethod
     async def open(self, deliver: Deliver) -> None:
@@ -140,6 +142,7 @@ class UdpCarrier(Carrier):
             sock.sendmsg(datagram, (), 0, address)
         else:
             sock.sendto(datagram, address)  # type: ignore[arg-type]
+        self.sent += 1
 
     def _wait(self, datagram: Datagram, address: HostPort) -> None:
         size = _size(datagram)

@@ -61,8 +61,6 @@ RECONNECT, RECONNECT_MAX = 0.05, 2.0
 class TcpCarrier(Carrier):
     """One listening socket, and one connection with each other member."""
 
-    datagram_max = LOOPBACK_DATAGRAM
-
     def __init__(self, me: int, addresses: list[HostPort], *, late: bool = False) -> None:
         """`late`: the others run already, and do not know us yet."""
         super().__init__()
@@ -170,6 +168,8 @@ class TcpCarrier(Carrier):
             self.counts["unconnected"] += 1
         elif not connection.write(datagram):
             self.counts["dropped"] += 1
+        else:
+            self.sent += 1
 
     async def _connect(self, place: HostPort, deliver: Deliver) -> None:
         """Keep one connection to a member."""
