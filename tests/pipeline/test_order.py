@@ -264,7 +264,7 @@ def killed_while_ordering(tmp_path: Path, kills: int, seed: int) -> None:
 
 @pytest.mark.xdist_group("killed")  # a Spark of its own
 def test_a_killed_driver_loses_and_repeats_nothing(tmp_path: Path) -> None:
-    killed_while_ordering(tmp_path, kills=2, seed=1)
+    killed_while_ordering(tmp_path, kills=1, seed=1)
 
 
 @pytest.mark.hunt

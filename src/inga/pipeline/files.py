@@ -7,7 +7,8 @@ from uuid import uuid4
 
 from inga.certify import local
 from inga.certify.local import PieceQuestions
-from inga.model.errors import TraceError
+from inga.model.errors import TraceError, UsageError
+from inga.pipeline.session import is_connect
 from inga.pipeline.storage import File, StoredTrace
 
 TaskProgress = Callable[[str, int, int], None]
@@ -71,6 +72,11 @@ class SparkFiles(Files):
 
     def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
         super().__init__(trace, progress)
+        if is_connect(session):
+            raise UsageError(
+                "this session is one of Spark Connect, which has no tasks for files: use a classic session, or "
+                "certify in this process, with `inga check --engine local`"
+            )
         self._session = session
 
     def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:

@@ -82,6 +82,7 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise UsageError("Spark is not installed: pip install inga[spark]") from error
+    _refuse_connect(master)
     if SparkContext._active_spark_context is not None:
         return Borrowed(SparkSession.builder.getOrCreate())
     if is_submitted():
@@ -90,6 +91,27 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
     options = _java_options(java, quick)
     settings = {**_configuration(master, options, quick), "spark.master": master, "spark.app.name": name}
     return _start(SparkSession.builder, settings)
+
+
+def _refuse_connect(master: str) -> None:
+    """Say at once what Spark Connect cannot do, where Spark would say it in a traceback of Java or Python."""
+    said = (
+        f"--master {master}"
+        if master.startswith("sc:")
+        else "SPARK_REMOTE"
+        if os.environ.get("SPARK_REMOTE")
+        else ""
+    )
+    if said:
+        raise UsageError(
+            f"{said} means Spark Connect, over which commands cannot share their work: use spark://, local[*] or "
+            "spark-submit; in a program, read, metrics and causal_order of inga.pipeline work in such a session"
+        )
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a session talks to a server instead of having a Spark of its own."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 class Borrowed:
