@@ -1,7 +1,8 @@
 """Who is silent: members that are not heard for too long are suspected, and excluded once nobody else hears them either.
 
     alive      we are here: said to all when nothing else was for a while; whatever comes of a member counts as well
-    suspect    we have not heard these for as long as the group forgives; whoever is named and hears it says `alive`
+    suspect    we have not heard these for as long as the group forgives, or go on without them already; whoever is named and
+               hears it says `alive`
     unmet      of founders: we have never heard these, which may not have started
     heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member, and
                what they have to say to each other goes by us: `detours`
@@ -97,7 +98,8 @@ class Silence:
         self._session.detours.review(detect)
         suspects, waived = self.suspects, self._session.quorum.waived
         if suspects or waived:
-            told = {"members": sorted(suspects), "waived": sorted(waived)}
+            # Some may not have heard of a change without those whom we do not count any more, and its leader be silent.
+            told = {"members": sorted(suspects | stack.failed), "waived": sorted(waived)}
             self._session.say(None, stack.view.number, "suspect", told)
         if self.is_long and self._absent:
             self._session.say(None, stack.view.number, "unmet", {"members": sorted(self._absent)})
