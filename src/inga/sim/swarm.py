@@ -61,6 +61,12 @@ SEVERED = 0.2
 SECURED = 0.2
 """Of seeds in which members can join and few are there, those in which the group has a secret."""
 
+FOLLOWED = 0.4
+"""Of plans in which a member dies, those in which others follow it."""
+
+CHANGES_WITHIN = 0.1
+"""Seconds that a change of the view may take."""
+
 GATHER_MAX = 8
 """Members that gather: of more each run would take minutes, as all speak all the time to be heard."""
 
@@ -320,7 +326,7 @@ class _Play:
 def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> Plan:
     """What a seed stands for. With `forged` it is a secured group whose datagrams somebody forges, unless it
     cannot be secured or is very large."""
-    drawn = _plan(seed, orders)
+    drawn = _followed(_plan(seed, orders), Random(f"follow {seed}"))
     rng = Random(f"secure {seed}")
     if (
         drawn.order not in CHANGING
@@ -342,6 +348,21 @@ def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
     is_watched = drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
     is_watched = is_watched and drawn.order in CHANGING
     return _severed(drawn, rng) if is_watched and rng.random() < SEVERED else drawn
+
+
+def _followed(drawn: Plan, rng: Random) -> Plan:
+    """The same, but where a member dies others may do so just when the view changes without it. Where somebody has to be
+    there all the time, as in groups that are severed or know few places, nobody follows."""
+    deaths = [action for action in drawn.actions if action.do == "crash"]
+    is_free = drawn.detect is not None and drawn.members > 2 and not drawn.severed and not drawn.seeds
+    if not is_free or not deaths or rng.random() >= FOLLOWED:
+        return drawn
+    assert drawn.detect is not None
+    actions, at = list(drawn.actions), rng.choice(deaths).at
+    for who in rng.sample(range(drawn.members), rng.choice((1, 1, 2))):
+        at += rng.choice((0.0, drawn.detect)) + rng.random() * CHANGES_WITHIN
+        actions.append(Action(round(at, 4), who, "crash"))
+    return replace(drawn, actions=tuple(sorted(actions, key=lambda action: (action.at, action.who))))
 
 
 def _severed(drawn: Plan, rng: Random) -> Plan:
