@@ -288,3 +288,37 @@ def test_nobody_is_asked_what_a_message_tells() -> None:
         sim.run()
         sim.check()
         assert sim.pdus["control"] <= 9 * 60, "three tell each other and the sender"
+
+
+@pytest.mark.parametrize("deliver", ["causal", "confirmed"])
+@pytest.mark.parametrize(
+    ("to", "taken"),
+    [
+        (None, []),  # lost for all who are left
+        (["alice"], ["effect"]),  # which is nobody's business who is left
+        (["alice", "bob"], ["effect"]),  # lost for bob, but dave can deliver what follows, and they agree
+    ],
+    ids=["for all", "for one that is gone", "for some"],
+)
+def test_a_cause_that_is_lost_with_two_members(to: list[str] | None, taken: list[str], deliver: str) -> None:
+    """Only alice gets what cathy says, and answers to all; then both of them die."""
+    links = Faults(delay_min=0.001, delay_max=0.001)
+    names = ("alice", "bob", "cathy", "dave")
+    sim = Sim(*names, order="sco", deliver=deliver, faults=links, options=Options(detect=0.5), record=False)
+    alice, bob, cathy, dave = sim.sites
+    sim.network.sever(cathy, bob)
+    sim.network.sever(cathy, dave)
+    sim.run(0.05)
+    cathy.send(b"cause", to=to)
+    sim.run(0.06)
+    alice.send(b"effect")
+    sim.run(0.07)
+    alice.crash()
+    cathy.crash()
+    sim.run(2.0)
+    assert bob.stack.view.names == dave.stack.view.names == ("bob", "dave")
+    assert (bob.texts, dave.texts) == (taken, taken)
+    bob.send(b"on")
+    dave.send(b"we go")
+    sim.run(3.0)
+    assert (bob.texts[len(taken) :], dave.texts[len(taken) :]) == (["we go"], ["on"])
