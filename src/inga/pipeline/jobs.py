@@ -1,6 +1,7 @@
 """What commands ask of the pipeline, from a path to small results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -119,12 +120,13 @@ def measures(spark: Any, trace: StoredTrace, comparable: bool, waited: Any = Non
     from pyspark.sql import functions as F
 
     rows = measured_rows(spark, trace)
-    waited = measuring.held(rows) if waited is None else waited
+    concerned = _about_held(rows, trace)
+    waited = measuring.held(concerned) if waited is None else waited
     (span,) = _table(rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")), trace).to_pylist()
     found = {
         "steps": measuring.steps(rows),
         "holds": measuring.holds(waited),
-        "held_by": measuring.held_by(rows, waited, trace.n),
+        "held_by": measuring.held_by(concerned, waited, trace.n),
         "windows": measuring.windows(rows),
         "rates": measuring.rates(rows, span["begin"] or 0, span["end"] or 0),
     }
@@ -140,7 +142,7 @@ def measured_rows(spark: Any, trace: StoredTrace) -> Any:
 
 def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskProgress) -> dict[str, Any]:
     # Held messages are few beside all rows, and two tables are made of them.
-    waited = measuring.held(measured_rows(spark, trace)).persist()
+    waited = measuring.held(_about_held(measured_rows(spark, trace), trace)).persist()
     try:
         wanted = measures(spark, trace, comparable, waited)
         found = {}
@@ -154,12 +156,24 @@ def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskPro
 
 
 def _table(frame: Any, trace: StoredTrace) -> Any:
-    """A small result. What Spark cannot read is bad input, and one line is enough of it."""
+    """A small result."""
+    with _readable(trace):
+        return frame.toArrow()
+
+
+def _about_held(rows: Any, trace: StoredTrace) -> Any:
+    with _readable(trace):
+        return measuring.about_held(rows)
+
+
+@contextmanager
+def _readable(trace: StoredTrace) -> Iterator[None]:
+    """What Spark cannot read is bad input, and one line is enough of it."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        return frame.toArrow()
+        yield
     except (Py4JJavaError, PySparkException) as error:
         raise TraceError(f"{trace.path} cannot be measured: {first_reason(error)}") from error
 

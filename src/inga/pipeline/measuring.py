@@ -68,20 +68,31 @@ def held(rows: Any) -> Any:
     """Every message that waited: when it was put aside and when it went on, at which positions."""
     from pyspark.sql import functions as F
 
-    # Of each step the first that concerns the message at this process.
-    is_about = F.col("step").isin("hold", "deliver", "accept") & F.col("src").isNotNull()
-    put, went = F.col("step") == "hold", F.col("step") != "hold"
-    by_message = rows.where(is_about).groupBy("process", "src", "seq")
-    found = by_message.agg(
-        F.min(F.when(put, F.struct("pos", "time"))).alias("put"),
-        F.min(F.when(went, F.struct("pos", "time"))).alias("went"),
-        F.first(F.when(went, F.col("deps")), ignorenulls=True).alias("deps"),
+    # Of each step the first that concerns the message at this process. Few messages are held, mostly: what became of the
+    # others is not grouped.
+    message = ["process", "src", "seq"]
+    put = rows.where((F.col("step") == "hold") & F.col("src").isNotNull()).groupBy(*message)
+    put = put.agg(F.min(F.struct("pos", "time")).alias("put"))
+    is_through = F.col("step").isin("deliver", "accept") & F.col("src").isNotNull()
+    went = rows.where(is_through).select(*message, "pos", "time", "deps").join(put, on=message, how="inner")
+    found = went.groupBy(*message).agg(
+        F.first("put").alias("put"),
+        F.min(F.struct("pos", "time")).alias("went"),
+        F.first("deps", ignorenulls=True).alias("deps"),
     )
-    return found.where(F.col("put").isNotNull() & F.col("went").isNotNull()).select(
+    return found.select(
         "process", "src", "seq", "deps",
         F.col("put.pos").alias("held_pos"), F.col("went.pos").alias("went_pos"),
         ((F.col("went.time") - F.col("put.time")) / 1e6).alias("ms"),
     )  # fmt: skip
+
+
+def about_held(rows: Any) -> Any:
+    """The rows, if there is a message that was held; else none, so that nothing is read to find that out again."""
+    from pyspark.sql import functions as F
+
+    is_any_held = rows.where(F.col("step") == "hold").limit(1).count()
+    return rows if is_any_held else rows.where(F.lit(False))
 
 
 def holds(waited: Any) -> Any:
