@@ -1,9 +1,12 @@
 """`inga import` and the formats of `inga export` as a user calls them."""
 
+import gzip
+import io
 import json
 import os
 import subprocess
 import sys
+from codecs import BOM_UTF8
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -53,7 +56,6 @@ def test_the_place_may_be_an_empty_directory(tmp_path: Path, monkeypatch: pytest
     ("words", "sentence"),
     [
         ("shiviz {d}/nowhere {d}/out", "{d}/nowhere cannot be read: No such file or directory"),
-        ("shiviz {d} {d}/out", "{d} is a directory; name a file"),
         ("shiviz /dev/null {d}/out", "/dev/null is not a plain file, and logs are read twice"),
         ("shiviz {d}/x.log {d}", "{d} exists already: choose another place"),
         ("shiviz {d}/x.log {d}/a/b", "there is no directory {d}/a to make b in"),
@@ -73,6 +75,50 @@ def test_bad_use_gets_one_sentence(
     assert said == "" and complained.startswith("inga import: " + sentence.format(d=tmp_path))
     assert complained.count("\n") == 1
     assert os.listdir(tmp_path) == ["x.log"]
+
+
+def test_a_log_may_be_compressed_in_parts_or_come_by_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of these are the same log: as it is, with CRLF and a byte order mark, compressed, a directory, piped."""
+    whole = LOG.encode()
+    cut = whole.index(b"\n", whole.index(b"\n") + 1)  # after the first event, without the end of its line
+    (tmp_path / "x.log").write_bytes(whole)
+    (tmp_path / "windows.log").write_bytes(BOM_UTF8 + whole.replace(b"\n", b"\r\n"))
+    (tmp_path / "x.log.gz").write_bytes(gzip.compress(whole))
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "1.log").write_bytes(BOM_UTF8 + whole[:cut])
+    (parts / "2.log.gz").write_bytes(gzip.compress(whole[cut + 1 :]))
+    (parts / ".hidden").write_bytes(b"no log")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(gzip.compress(whole)))))
+    found = []
+    for at, name in enumerate(["x.log", "windows.log", "x.log.gz", "parts", "-"]):
+        log = name if name == "-" else str(tmp_path / name)
+        assert main(["import", "shiviz", log, str(tmp_path / f"out{at}"), "--quiet"]) == 0
+        found.append([row._replace(ref=None) for row in rows(tmp_path / f"out{at}")])
+    assert len(found[0]) == 2 and all(each == found[0] for each in found)
+    cited = [next(iter(rows(tmp_path / f"out{at}"))).ref for at in range(5)]
+    assert cited == ["x.log:1", "windows.log:1", "x.log:1", "parts:1", "stdin:1"]
+
+
+def test_errors_name_the_file_of_a_directory_and_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "1.log").write_text(LOG)
+    (parts / "2.log").write_text(LOG.replace("a {", 'a {"a": "much", "x": {'))
+    assert main(["import", "shiviz", str(parts), str(tmp_path / "out"), "--quiet"]) == 2
+    assert f"{parts}/2.log:1: " in capsys.readouterr().err
+
+    (tmp_path / "empty").mkdir()
+    assert main(["import", "shiviz", str(tmp_path / "empty"), str(tmp_path / "out")]) == 2
+    assert "empty is a directory without any files" in capsys.readouterr().err
+    (tmp_path / "torn.gz").write_bytes(gzip.compress(LOG.encode())[:-9])
+    assert main(["import", "shiviz", str(tmp_path / "torn.gz"), str(tmp_path / "out")]) == 2
+    assert "torn.gz is compressed, but not whole: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_help_shows_examples() -> None:

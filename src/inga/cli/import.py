@@ -7,8 +7,11 @@
   inga import govector all.log run7
   inga import tracechecker trace_output.log run7
   inga import otel spans.json run7
+  inga import shiviz logs/ run7
+  kubectl logs app | inga import shiviz - run7
 
-OUT appears when it is whole; several executions become directories below it. Needs no Spark.
+FILE may be compressed by gzip, a directory, of which all files are read by name, or - for standard input. OUT appears when
+it is whole; several executions become directories below it. Needs no Spark.
 """
 
 import argparse

@@ -11,6 +11,7 @@ from inga.model.errors import UsageError
 from inga.trace.importers import govector, otel, shiviz, tracechecker
 from inga.trace.importers.record import Log, Record
 from inga.trace.importers.shiviz import DEFAULT, NO_ROLES, Roles
+from inga.trace.importers.source import plain_file
 from inga.trace.importers.write import Imported, Progress, write_log
 
 __all__ = ["DEFAULT", "IMPORTERS", "Imported", "Importer", "Log", "Record", "Roles", "import_log"]
@@ -70,7 +71,8 @@ def import_log(
     encoding: str = "utf-8",
     progress: Progress = lambda events: None,
 ) -> Imported:
-    """Make a trace of a log. `out` must not exist; it appears when it is whole.
+    """Make a trace of a log: a file, one that gzip has compressed, a directory of them, or `-`, which is standard input. `out`
+    must not exist; it appears when it is whole.
 
     `regex`, `executions`, `trust` (use those that the file begins with) and `roles` are for formats that understand
     them. `claims` are guarantees that the trace shall claim beside those that its format allows.
@@ -83,7 +85,8 @@ def import_log(
     for name in given:
         if name not in importer.options:
             raise UsageError(f"{OPTIONS[name]} are for {takers(name, ' and ')}, not for {format}")
-    return importer.run(Path(file), Path(out), claims or [], encoding, progress, **given)
+    with plain_file(str(file)) as path:
+        return importer.run(path, Path(out), claims or [], encoding, progress, **given)
 
 
 def takers(option: str, between: str = ", ") -> str:

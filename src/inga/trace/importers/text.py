@@ -58,7 +58,8 @@ def open_text(path: Path, encoding: str) -> TextIO:
             raise UsageError(f"{path} is a directory; name a file")
         if path.exists() and not path.is_file():
             raise UsageError(f"{path} is not a plain file, and logs are read twice")
-        return path.open(encoding=encoding)
+        # A byte order mark, as some editors write it, is no text.
+        return path.open(encoding="utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except OSError as error:
