@@ -60,8 +60,14 @@ def test_the_place_may_be_an_empty_directory(tmp_path: Path, monkeypatch: pytest
         ("shiviz {d}/x.log {d}", "{d} exists already: choose another place"),
         ("shiviz {d}/x.log {d}/a/b", "there is no directory {d}/a to make b in"),
         ("shiviz {d}/x.log {d}/out --claims casual", "no check 'casual'; there are integrity, "),
-        ("govector {d}/x.log {d}/out --regex x", "--regex, --executions and --trust-header are for shiviz"),
-        ("otel {d}/x.log {d}/out --trust-header", "--regex, --executions and --trust-header are for shiviz"),
+        (
+            "govector {d}/x.log {d}/out --regex x",
+            "--regex, --executions, --trust-header and --noise are for shiviz",
+        ),
+        (
+            "otel {d}/x.log {d}/out --trust-header",
+            "--regex, --executions, --trust-header and --noise are for shiviz",
+        ),
         ("otel {d}/x.log {d}/out --crash x", "--send, --deliver and --crash are for shiviz and govector"),
         ("tracechecker {d}/x.log {d}/out", "{d}/x.log:1: this is not JSON: "),
     ],
@@ -100,6 +106,21 @@ def test_a_log_may_be_compressed_in_parts_or_come_by_standard_input(
     assert len(found[0]) == 2 and all(each == found[0] for each in found)
     cited = [next(iter(rows(tmp_path / f"out{at}"))).ref for at in range(5)]
     assert cited == ["x.log:1", "windows.log:1", "x.log:1", "parts:1", "stdin:1"]
+
+
+def test_a_pattern_that_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It finds an event here and there, and most of the log is left over."""
+    log = tmp_path / "x.log"
+    log.write_text(LOG + "".join(f"[node{at % 3}] received {at}\n" for at in range(30)))
+    words = ["import", "shiviz", str(log), str(tmp_path / "out"), "--quiet"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        f"inga import: {log}:5: 2 events in all, and 30 lines that belong to none, this one first: "
+    )
+    assert "[node0] received 0" in said and "--regex" in said and not (tmp_path / "out").exists()
+    assert main([*words, "--noise"]) == 0
+    assert "30 lines belong to no event; the first is x.log:5" in capsys.readouterr().out
 
 
 def test_errors_name_the_file_of_a_directory_and_its_line(

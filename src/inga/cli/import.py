@@ -45,6 +45,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"{takers('trust')}: use the expressions that FILE begins with; a malicious one can run for hours",
     )
+    add(
+        "--noise",
+        action="store_true",
+        help=f"{takers('noise')}: there may be more lines that are no events than events",
+    )
     texts = f"{takers('roles')}: texts of events"
     add("--send", metavar="R", help=f"{texts} that send a (?<message>...) to all others")
     add("--deliver", metavar="R", help=f"{texts} that deliver a (?<message>...)")
@@ -69,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
             roles=Roles(options.send, options.deliver, options.crash),
             claims=claims,
             encoding=options.encoding,
+            noise=options.noise,
             progress=progress,
         )
     finally:

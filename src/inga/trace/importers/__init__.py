@@ -16,8 +16,8 @@ from inga.trace.importers.write import Imported, Progress, write_log
 
 __all__ = ["DEFAULT", "IMPORTERS", "Imported", "Importer", "Log", "Record", "Roles", "import_log"]
 
-PATTERNS, ROLES = "--regex, --executions and --trust-header", "--send, --deliver and --crash"
-OPTIONS = {"regex": PATTERNS, "executions": PATTERNS, "trust": PATTERNS, "roles": ROLES}
+PATTERNS, ROLES = "--regex, --executions, --trust-header and --noise", "--send, --deliver and --crash"
+OPTIONS = {"regex": PATTERNS, "executions": PATTERNS, "trust": PATTERNS, "noise": PATTERNS, "roles": ROLES}
 """What only some importers understand: arguments of `import_log`, and what the command calls them."""
 
 
@@ -35,9 +35,15 @@ def _by_records(open_log: Callable[..., Log]) -> Callable[..., Imported]:
     """For formats in which a file is a list of events: whoever opens it need not know how traces are written."""
 
     def run(
-        path: Path, out: Path, claims: list[str], encoding: str, progress: Progress, **options: object
+        path: Path,
+        out: Path,
+        claims: list[str],
+        encoding: str,
+        progress: Progress,
+        noise: bool = False,
+        **options: object,
     ) -> Imported:
-        return write_log(open_log(path, encoding=encoding, **options), out, claims, progress)
+        return write_log(open_log(path, encoding=encoding, **options), out, claims, progress, noise=noise)
 
     return run
 
@@ -47,7 +53,7 @@ _ALL = [
         "shiviz",
         "any text, by a regular expression with the groups host, clock and event",
         _by_records(shiviz.open_log),
-        ("regex", "executions", "trust", "roles"),
+        ("regex", "executions", "trust", "noise", "roles"),
     ),
     Importer("govector", "logs of GoVector", _by_records(govector.open_log), ("roles",)),
     Importer("tracechecker", "lines of JSON of the UBC tracing library", _by_records(tracechecker.open_log)),
@@ -69,18 +75,19 @@ def import_log(
     roles: Roles = NO_ROLES,
     claims: list[str] | None = None,
     encoding: str = "utf-8",
+    noise: bool = False,
     progress: Progress = lambda events: None,
 ) -> Imported:
     """Make a trace of a log: a file, one that gzip has compressed, a directory of them, or `-`, which is standard input. `out`
     must not exist; it appears when it is whole.
 
     `regex`, `executions`, `trust` (use those that the file begins with) and `roles` are for formats that understand
-    them. `claims` are guarantees that the trace shall claim beside those that its format allows.
+    them, and so is `noise`: there may be more lines that belong to no event than events. `claims` are guarantees that the trace shall claim beside those that its format allows.
     """
     if format not in IMPORTERS:
         raise UsageError(f"no format {format!r}; there are {', '.join(IMPORTERS)}")
     importer = IMPORTERS[format]
-    given = {"regex": regex, "executions": executions, "trust": trust, "roles": roles}
+    given = {"regex": regex, "executions": executions, "trust": trust, "noise": noise, "roles": roles}
     given = {name: value for name, value in given.items() if value not in (None, False, NO_ROLES)}
     for name in given:
         if name not in importer.options:

@@ -35,6 +35,9 @@ SEGMENT_ROWS_MAX = 1 << 15
 Progress = Callable[[int], None]
 """Told how many events are done, in both readings together."""
 
+NOISE_MIN = 20
+"""Lines that belong to no event, if these are more than events, from which on the pattern must be wrong."""
+
 
 @dataclass(slots=True)
 class Imported:
@@ -67,10 +70,11 @@ class Execution:
         return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
 
 
-def write_log(log: Log, out: Path, claims: list[str], progress: Progress) -> Imported:
-    """Import a log: into `out`, or into numbered directories below it if it has several executions."""
+def write_log(log: Log, out: Path, claims: list[str], progress: Progress, *, noise: bool = False) -> Imported:
+    """Import a log: into `out`, or into numbered directories below it if it has several executions. `noise`: most of it may
+    be no events."""
     with whole_directory(out) as directory, closing(_Messages(directory / "messages.tmp")) as messages:
-        executions = _survey(log, messages, progress)
+        executions = _survey(log, messages, progress, noise)
         found = _Import(log, directory, executions, messages, claims)
         found.run(progress)
     return found.summary(out)
@@ -79,7 +83,7 @@ def write_log(log: Log, out: Path, claims: list[str], progress: Progress) -> Imp
 # ---- the first reading
 
 
-def _survey(log: Log, messages: "_Messages", progress: Progress) -> list[Execution]:
+def _survey(log: Log, messages: "_Messages", progress: Progress, noise: bool) -> list[Execution]:
     executions: list[Execution] = []
     read = 0
     for read, record in enumerate(log.records(), 1):
@@ -90,6 +94,15 @@ def _survey(log: Log, messages: "_Messages", progress: Progress) -> list[Executi
     if not executions:
         hint = f"; the first line that matches nothing: {log.skipped.text}" if log.skipped.lines else ""
         raise TraceError(f"{log.path} has no event that the {log.source} reader recognises{hint}.")
+    skipped = log.skipped
+    if not noise and skipped.lines >= NOISE_MIN and skipped.lines > read:
+        events = "one event" if read == 1 else f"{read:,} events"
+        raise bad(
+            log.path,
+            skipped.first,
+            f"{events} in all, and {skipped.lines:,} lines that belong to none, this one first: {skipped.text}. Either the "
+            "pattern does not fit (--regex), or they are no events (--noise)",
+        )
     return executions
 
 
