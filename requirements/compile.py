@@ -120,7 +120,7 @@ def _translate(config: Path, made: Path) -> list[Any]:
     from mypyc.build import mypycify
 
     modules = sorted(path for room in ROOMS for path in Path("inga", room).rglob("*.py"))
-    modules += [Path("inga", f"{name}.py") for name in BESIDES]
+    modules += [path for name in BESIDES if (path := Path("inga", f"{name}.py")).exists()]
     chosen = [
         str(path)
         for path in modules

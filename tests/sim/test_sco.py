@@ -13,6 +13,7 @@ from inga.certify.certificate import certify
 from inga.certify.chunk import DELIVER, from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
+from inga.layers.sco import layer
 from inga.layers.sco.layer import Sco
 from inga.layers.shape import Faults
 from inga.recipes import Options, find
@@ -225,8 +226,8 @@ def test_bursts_to_several_sets(deliver: str) -> None:
 
 
 def _one_part_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = Sco._joined
-    monkeypatch.setattr(Sco, "_joined", lambda self, lent: joined(self, lent[:1]))
+    joined = layer.joined
+    monkeypatch.setattr(layer, "joined", lambda lent, me, members: joined(lent[:1], me, members))
 
 
 def _one_lender_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from inga.stack.hooks import Holdings
 from inga.wire import bundle, shares
 from inga.wire.selective import pack, unpack
 
-Placed = tuple[int, int, Buffer]
+PlacedBody = tuple[int, int, Buffer]
 """A message of a packet in shares: its place in it, its destinations, and itself."""
 
 
@@ -39,7 +39,7 @@ def rows_of(messages: Iterable[ScoMessage], whole: int, share: int, members: int
     return rows
 
 
-def fill(packet: Packet, messages: list[Placed], noted: Noted | None, me: int, members: int) -> None:
+def fill(packet: Packet, messages: list[PlacedBody], noted: Noted | None, me: int, members: int) -> None:
     """Let these be the messages of a packet that `me` lends."""
     packet.payloads, packet.count = [payload for _, _, payload in messages], len(messages)
     places = shares.put([(place, dst) for place, dst, _ in messages], members)
@@ -48,7 +48,7 @@ def fill(packet: Packet, messages: list[Placed], noted: Noted | None, me: int, m
 
 def joined(packets: list[Packet], me: int, members: int) -> Packet:
     """One packet of all that others lent us of it."""
-    found: dict[int, Placed] = {}
+    found: dict[int, PlacedBody] = {}
     for packet in packets:
         if places := placed(packet, members):
             payloads = bundle.split(packet.body)
