@@ -47,7 +47,7 @@ def add_check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
-    """Where results of many runs are gathered: `written` reads these."""
+    """Where results of many runs are gathered: `check_tables` looks at these."""
     parser.add_argument(
         "--write", metavar="DIR", help="add the results to the Parquet tables there: inga trend"
     )

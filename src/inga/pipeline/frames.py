@@ -122,12 +122,12 @@ class CheckedTrace:
     @property
     def violations(self) -> "DataFrame":
         """A row for each violation that is explained: where it is, a sentence, and the chain of causes that it breaks."""
-        return self._frame(tables.violations(self.trace, self.certificate))
+        return self._frame(tables.violations(self.certificate))
 
     @property
     def causes(self) -> "DataFrame":
         """What lies behind the violations, the most frequent first: cause, count, checks."""
-        return self._frame(tables.causes(self.trace, self.certificate))
+        return self._frame(tables.causes(self.certificate))
 
     def explain(self, violation: Any) -> str:
         """A violation for a person to follow, step by step: a row of `violations`, or the number of one, counted from 0."""

@@ -1,6 +1,6 @@
 """What commands ask of the pipeline, from a path to small results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -114,14 +114,16 @@ def incomparable(trace: StoredTrace) -> str:
     return ""
 
 
-def measures(spark: Any, trace: StoredTrace, comparable: bool, waited: Any = None) -> dict[str, Any]:
-    """The tables of `inga.pipeline.measuring` as DataFrames, by name; delays only if times are `comparable`. `waited`: what
-    `measuring.held` says of the rows, if it is there already."""
+def measures(
+    spark: Any, trace: StoredTrace, comparable: bool, keep: Callable[[Any], Any] = lambda frame: frame
+) -> dict[str, Any]:
+    """The tables of `inga.pipeline.measuring` as DataFrames, by name; delays only if times are `comparable`. `keep` may
+    keep a frame of which several of them are made."""
     from pyspark.sql import functions as F
 
     rows = measured_rows(spark, trace)
     concerned = _about_held(rows, trace)
-    waited = measuring.held(concerned) if waited is None else waited
+    waited = keep(measuring.held(concerned))
     (span,) = _table(rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")), trace).to_pylist()
     found = {
         "steps": measuring.steps(rows),
@@ -142,16 +144,22 @@ def measured_rows(spark: Any, trace: StoredTrace) -> Any:
 
 def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskProgress) -> dict[str, Any]:
     # Held messages are few beside all rows, and two tables are made of them.
-    waited = measuring.held(_about_held(measured_rows(spark, trace), trace)).persist()
+    kept: list[Any] = []
+
+    def keep(frame: Any) -> Any:
+        kept.append(frame.persist())
+        return kept[-1]
+
     try:
-        wanted = measures(spark, trace, comparable, waited)
+        wanted = measures(spark, trace, comparable, keep)
         found = {}
         for done, (name, table) in enumerate(wanted.items()):
             progress("tables made", done, len(wanted))
             found[name] = _table(table, trace)
         progress("tables made", len(wanted), len(wanted))
     finally:
-        waited.unpersist()
+        for frame in kept:
+            frame.unpersist()
     return found
 
 

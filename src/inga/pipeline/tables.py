@@ -66,7 +66,7 @@ def verdicts(trace: StoredTrace, certificate: Certificate) -> Any:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def violations(trace: StoredTrace, certificate: Certificate) -> Any:
+def violations(certificate: Certificate) -> Any:
     """As an Arrow table: the violations that are explained, each with the chain of causes that it breaks."""
     pa = load_pyarrow()
     step = pa.struct(
@@ -110,7 +110,7 @@ def violations(trace: StoredTrace, certificate: Certificate) -> Any:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def causes(trace: StoredTrace, certificate: Certificate) -> Any:
+def causes(certificate: Certificate) -> Any:
     """As an Arrow table: what lies behind the violations."""
     pa = load_pyarrow()
     schema = pa.schema({"cause": pa.string(), "count": pa.int64(), "checks": pa.list_(pa.string())})
@@ -136,8 +136,8 @@ def write(
     if certificate is not None:
         found |= {
             "verdicts": _dated(verdicts(trace, certificate)),
-            "violations": violations(trace, certificate),
-            "causes": causes(trace, certificate),
+            "violations": violations(certificate),
+            "causes": causes(certificate),
         }
     run = quote(trace.manifest.run, safe="")
     if not run.strip("."):
