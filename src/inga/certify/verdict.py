@@ -1,11 +1,18 @@
 """What a check answers: verdicts, counts, witnesses, and the causes they have in common."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from inga.certify.chain import MessageId, Step
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+
+
+def overall(verdicts: Iterable[str]) -> str:
+    """One for all: a failure outranks a hole, a hole outranks a pass."""
+    found = set(verdicts)
+    return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in found), PASS)
 
 
 @dataclass(slots=True)
@@ -88,9 +95,7 @@ class Certificate:
 
     @property
     def verdict(self) -> str:
-        """A failure outranks a hole, a hole outranks a pass."""
-        found = {check.verdict for check in self.checks}
-        return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in found), PASS)
+        return overall(check.verdict for check in self.checks)
 
     def to_json(self) -> dict[str, Any]:
         return {

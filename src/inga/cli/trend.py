@@ -22,9 +22,6 @@ from inga.model.text import printable
 RUN_SHOWN = 12
 """Characters of a run's identity."""
 
-ORDER = ("fail", "unknown", "pass")
-"""Verdicts, the one that counts most first."""
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -73,14 +70,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _summary(date: str, identity: str, rows: list[dict[str, Any]]) -> RunVerdict:
-    found = {row["verdict"] for row in rows}
+    from inga.certify.verdict import overall
+
     return RunVerdict(
         date,
         identity,
         rows[0]["group"],
         rows[0]["order"],
         rows[0]["events"],
-        next(verdict for verdict in ORDER if verdict in found),
+        overall(row["verdict"] for row in rows),
         {row["check"]: row["violations"] for row in rows if row["verdict"] == "fail"},
         [row["check"] for row in rows if row["verdict"] == "unknown"],
     )
@@ -97,7 +95,8 @@ def _lines(runs: list[RunVerdict]) -> list[str]:
             f"{each.verdict}{more}"
         )
     counts = ", ".join(
-        f"{sum(each.verdict == verdict for each in runs)} {verdict}" for verdict in reversed(ORDER)
+        f"{sum(each.verdict == verdict for each in runs)} {verdict}"
+        for verdict in ("pass", "unknown", "fail")
     )
     return [*lines, "", f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}: {counts}{_since(runs)}"]
 
