@@ -24,7 +24,7 @@ NO_BOUNDS = {
         session.gathering.FRESH session.gathering.GATHER_MAX session.gathering.GRACE session.gathering.QUIET
         session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.slow.AGAIN
         session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
-        session.door.ASKS_WITHIN session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
+        session.door.ASKS_WITHIN session.porter.CARRIES_AFTER session.porter.CARRIES_EVERY session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
         session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
         secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
@@ -40,7 +40,7 @@ NO_BOUNDS = {
         session.newcomer.PLACES_TOLD wire.shares.SETS_MAX session.gathering.PATIENCE
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
-        session.door.FORMER_MAX session.closing.LENT_MAX
+        session.door.FORMER_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX
         secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES
         secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """

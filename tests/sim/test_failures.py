@@ -9,6 +9,7 @@ from pytest import MonkeyPatch
 from inga.layers.shape import Faults
 from inga.recipes import Options
 from inga.session.changes import _ANSWERS
+from inga.session.porter import CARRIES_AFTER
 from inga.session.session import Session
 from inga.sim import Sim
 from inga.stack.stack import Stack
@@ -209,6 +210,7 @@ def severed(order: str, *ways: tuple[str, str], greet: bool) -> Sim:
 
 
 BOTH_WAYS = (("bob", "cathy"), ("cathy", "bob"))
+BOTH = [("erin", "alice"), ("alice", "erin")]
 
 
 @pytest.mark.parametrize(
@@ -269,6 +271,36 @@ def test_who_leaves_does_not_wait_for_one_that_the_others_have_told(order: str) 
     sim.run(sim.now + DETECT)
     assert sim["cathy"].stack.view.left == ("bob",)
     go_on(sim, "alice", "cathy", "dave", "erin")
+
+
+@pytest.mark.parametrize("ways", [BOTH, BOTH[:1], BOTH[1:]], ids=["both ways", "not heard", "hears not"])
+@pytest.mark.parametrize("order", [*ORDERS, "relay"])
+def test_who_does_not_reach_the_leader_is_let_in_all_the_same(
+    order: str, ways: list[tuple[str, str]]
+) -> None:
+    """The others hear it, and carry what it says and what it is told; then it is a member like all."""
+    sim = severed(order, greet=True)
+    erin = sim.join("erin", DETECT)
+    for source, target in ways:
+        sim.network.sever(sim[source], sim[target])
+    sim.run(DETECT + CARRIES_AFTER + 2 * DETECT)
+    assert erin.is_member and views(sim, *NAMES) == {(*NAMES, "erin")}
+    sim.run(sim.now + 4 * DETECT)
+    go_on(sim, *NAMES, "erin")
+    assert views(sim, *NAMES) == {(*NAMES, "erin")} and erin.stack.view.number == 2, "at the first attempt"
+
+
+def test_who_comes_back_and_does_not_reach_the_new_leader() -> None:
+    """Alice, who led, and cathy die; bob leads then, and nothing passes between him and cathy."""
+    sim = severed("vector", *BOTH_WAYS, greet=True)
+    sim.run(3 * DETECT)
+    sim["alice"].crash()
+    sim["cathy"].crash()
+    sim.run(sim.now + 4 * DETECT)
+    assert views(sim, "bob", "dave") == {("bob", "dave")}
+    sim.join("cathy")
+    sim.run(sim.now + CARRIES_AFTER + 6 * DETECT)
+    go_on(sim, "bob", "dave", "cathy")
 
 
 def test_a_way_that_is_good_again_is_gone_straight() -> None:

@@ -107,6 +107,7 @@ class Changes:
         self._dissolves = None
         self._unaware.clear()
         self._numbers.view()
+        self._door.view()
         self._questions.renew()
         if led is not None:
             self._unaware = set(self.stack.others)
@@ -277,8 +278,9 @@ class Changes:
             self._questions.ask(self._unaware, "install", number=self.stack.view.number)
             self._questions.warn(self._unaware)
             for member in self._unaware:
-                if self.stack.view.names[member] in self.stack.view.joined:
-                    self._welcome(self.stack.view.members[member], self.stack.addresses.get(member))
+                person = self.stack.view.members[member]
+                if person.name in self.stack.view.joined:
+                    self._welcome(person, self._door.where(person, self.stack.addresses.get(member)))
         self._wake_soon()
 
     def _wake_soon(self) -> None:

@@ -3,6 +3,7 @@
     presence   who is here, who has left: `presence`
     silence    who is not heard any more: `silence`
     detours    who is heard by others and not by us: `detours`
+    porter     who asks to be let in, and is heard by others than the leader: `porter`
     changes    views: members that join, leave or fail, other orders: `changes`
     quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
@@ -29,6 +30,7 @@ from inga.session.door import Accepts
 from inga.session.handover import Handover
 from inga.session.hearing import Hearing
 from inga.session.parts import Parts
+from inga.session.porter import Carried, Porter
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.session.quorum import Quorum
@@ -95,6 +97,7 @@ class Session(Layer):
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
         self.detours = Detours(self)
+        self.porter = Porter(self)
         self.quorum = Quorum(self, partition)
         self.slow = Slow(self, slow, patience)
         self.parts = Parts(self, rejoin=rejoin, is_open=open)
@@ -166,6 +169,10 @@ class Session(Layer):
                 self.detours.on_pass(packet, told)
             case "passed":
                 self.detours.on_passed(packet, told)
+            case "knock":
+                self.porter.on_knock(packet)
+            case "reply":
+                self.porter.on_reply(packet, told)
             case "slow":
                 self.slow.on_slow(src, told)
             case "reading":
@@ -207,11 +214,14 @@ class Session(Layer):
             elif told.do == "who":
                 self.presence.on_who(packet, told)
             elif not self.stack.leaving:
-                self._hear_stranger(told, address)
+                self.hear_stranger(told, address)
+                if told.do == "hello":
+                    self.porter.heard(told, packet.ext or b"", address)
         except WireError as error:
             self.stack.reject(error.reason)
 
-    def _hear_stranger(self, told: Told, address: Hashable) -> None:
+    def hear_stranger(self, told: Told, address: Hashable) -> None:
+        """Somebody who is no member, or speaks as none, says something; answers go to that address."""
         if told.do in ("hello", "part", "lost") and told.text("group") == self.digest:
             self.stack.places.learn(told.text("address", ""))
         match told.do:
@@ -341,6 +351,9 @@ class Session(Layer):
 
     def answer(self, whom: Hashable, do: str, **what: Any) -> None:
         """Send a session message to a sender that is no member, at the address from which it wrote."""
+        if isinstance(whom, Carried):
+            self.porter.reply(whom, said(do, **what))
+            return
         packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
         packet.ext = said(do, **what)
         self.stack.wire.answer(packet, whom)

@@ -64,6 +64,9 @@ SECURED = 0.2
 FOLLOWED = 0.4
 """Of plans in which a member dies, those in which others follow it."""
 
+GOING = ("crash", "leave", "pause")
+"""What keeps a member from being there."""
+
 CHANGES_WITHIN = 0.1
 """Seconds that a change of the view may take."""
 
@@ -334,6 +337,10 @@ def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -
         or rng.random() >= (1 if forged else SECURED)
     ):
         return drawn
+    if drawn.severed:  # who is not heard by the leader is not let in: no third proves for it who it is
+        drawn = replace(
+            drawn, actions=tuple(each for each in drawn.actions if each.who or each.do not in GOING)
+        )
     return replace(drawn, secured=True, forged=rng.choice((100, 300) if forged else (0, 100, 300)))
 
 
@@ -366,11 +373,16 @@ def _followed(drawn: Plan, rng: Random) -> Plan:
 
 
 def _severed(drawn: Plan, rng: Random) -> Plan:
-    """The same, but nothing ever passes between two members, in one direction or both. The first member is there all the
-    time: it leads, and hears both."""
+    """The same, but nothing ever passes between two members, in one direction or both. Somebody is there all the time that
+    hears both: the first member, which leads, or in larger groups all but the first one and these two."""
     one, other = rng.sample(range(1, max([drawn.members - 1, *drawn.newcomers]) + 1), 2)
-    gone = ("crash", "leave", "pause")
-    kept = [each for each in drawn.actions if each.do != "part" and (each.who or each.do not in gone)]
+    going = {0, one, other} if drawn.members > 3 and rng.random() < 0.5 else None
+    kept = [
+        each
+        for each in drawn.actions
+        if each.do != "part"
+        and (each.do not in GOING or (each.who != 0 if going is None else each.who in going))
+    ]
     ways = ((one, other),) if rng.random() < 0.4 else ((one, other), (other, one))
     return replace(drawn, actions=tuple(kept), severed=ways)
 

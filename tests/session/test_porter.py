@@ -1,0 +1,132 @@
+"""Who asks to be let in and is heard by others than the leader: when its words are carried, and whose are not."""
+
+from typing import Any
+
+import pytest
+
+from inga.model.packet import Packet
+from inga.session.door import ASKS_WITHIN
+from inga.session.newcomer import NOBODY
+from inga.session.porter import CALLERS_MAX, CARRIES_AFTER, CARRIES_EVERY
+from inga.session.session import Session
+from inga.stack.stack import joined
+from inga.wire.packet import OUTSIDE, encode
+from inga.wire.told import said
+
+from .test_changes import HELLO
+from .test_door import hello
+from .town import Copy, Town, of_session
+
+
+def town_of_three() -> Town:
+    """And dave is outside."""
+    town = Town(3)
+    town.knock("dave")
+    return town
+
+
+def words(town: Town, do: str) -> list[Copy]:
+    """Each once, however many places it goes to: where a member is, is not known before it was met."""
+    return list({copy.data: copy for copy in town.log if copy.do == do}.values())
+
+
+def ask(town: Town, *at: float, **more: object) -> list[float]:
+    """Bob alone hears somebody ask at these moments. When he knocks for it."""
+    knocks = []
+    for moment in at:
+        town.now = moment
+        town.log.clear()
+        town.inject("bob", hello(**more), source="dave")
+        knocks += [moment] * len(words(town, "knock"))
+    return knocks
+
+
+def every(pause: float, until: float) -> list[float]:
+    return [pause * number for number in range(round(until / pause) + 1)]
+
+
+def test_who_asks_in_vain_for_a_while_is_carried_now_and_then() -> None:
+    knocks = ask(town_of_three(), *every(1 / 16, 1.5))
+    assert knocks == pytest.approx(
+        [CARRIES_AFTER, CARRIES_AFTER + CARRIES_EVERY, CARRIES_AFTER + 2 * CARRIES_EVERY]
+    )
+
+
+def test_a_knock_has_the_words_themselves_and_nobody_but_the_leader_heeds_it() -> None:
+    town = town_of_three()
+    assert ask(town, *every(0.5, CARRIES_AFTER), host=[])
+    (knock,) = words(town, "knock")
+    assert bytes(knock.packet().body) == said("hello", **{**HELLO, "host": []})
+    town.inject("cathy", knock.data)
+    assert words(town, "reply") == []
+
+
+def test_who_has_given_up_meanwhile_begins_anew() -> None:
+    assert ask(town_of_three(), 0.0, ASKS_WITHIN, ASKS_WITHIN + CARRIES_AFTER / 2) == []
+    assert ask(town_of_three(), 0.0, ASKS_WITHIN - 0.01) != []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"host": [["zoe", 1, ""]]}, {"host": [["alice", 2, ""]]}, {"group": "00000001"}],
+    ids=["another part", "another alice", "another group"],
+)
+def test_who_asks_another_is_not_carried(more: dict[str, Any]) -> None:
+    assert ask(town_of_three(), *every(0.5, 2.0), **more) == []
+    assert ask(town_of_three(), *every(0.5, 2.0), host=[]) != [], "who asks nobody is"
+
+
+def test_the_leader_carries_nobody() -> None:
+    town = town_of_three()
+    for moment in every(0.5, 2.0):
+        town.now = moment
+        town.inject("alice", hello(host=[]), source="dave")
+    assert words(town, "knock") == [] != words(town, "part")
+
+
+def test_answers_go_back_the_same_way() -> None:
+    town = town_of_three()
+    assert ask(town, *every(0.5, CARRIES_AFTER), host=[])
+    (knock,) = words(town, "knock")
+    town.inject("alice", knock.data)
+    (reply,) = words(town, "reply")
+    assert reply.source == "alice"
+    town.inject("bob", reply.data)
+    (last,) = words(town, "part")
+    assert (last.source, last.target, last.told["name"]) == ("bob", "dave", "alice")
+
+
+def carrying(source: int, do: str, content: bytes, **what: Any) -> bytes:
+    """What a member says, with words of another in it."""
+    packet = Packet(source, 1, content, kind=Session.id)
+    packet.ext = said(do, **what)
+    return joined(encode(packet, 0))
+
+
+def reply(source: int, name: str = "dave") -> bytes:
+    content = said("closed", name="dave", incarnation=7, why="not today")
+    return carrying(source, "reply", content, name=name, incarnation=7)
+
+
+def test_nobody_but_the_leader_answers_and_nobody_but_who_asked_is_answered() -> None:
+    town = town_of_three()
+    ask(town, 0.0)
+    town.inject("bob", reply(2), reply(0, "erin"))
+    assert words(town, "closed") == []
+    town.inject("bob", reply(0))
+    assert [copy.source for copy in words(town, "closed")] == ["bob"]
+
+
+def test_nothing_but_hello_is_carried() -> None:
+    town = town_of_three()
+    town.inject("alice", carrying(1, "knock", said("goodbye", name="cathy", incarnation=1)))
+    assert town.member("alice").rejected["malformed"] == 1
+    assert town.names("alice") == ("alice", "bob", "cathy") and not town.member("alice").left
+
+
+def test_those_who_ask_are_not_too_many() -> None:
+    town = town_of_three()
+    for number in range(CALLERS_MAX + 2):
+        town.inject("bob", of_session(NOBODY, OUTSIDE, said("hello", **{**HELLO, "incarnation": number})))
+    callers = town.session("bob").porter._callers
+    assert len(callers) == CALLERS_MAX and ("dave", 1) not in callers and ("dave", 2) in callers
