@@ -335,6 +335,16 @@ def test_a_body_that_is_no_bundle_is_counted() -> None:
     assert loose.stack.ready().deliver == []
 
 
+@pytest.mark.parametrize(("count", "rejected"), [(1, 1), (2, 0), (3, 1)])
+def test_a_bundle_has_as_many_messages_as_its_header_says(count: int, rejected: int) -> None:
+    loose = Loose()
+    packet = Packet(1, 1, wire.join([b"one", b"two"]))
+    packet.count = count
+    loose.bundle.up([packet])
+    assert loose.stack.rejected.get("malformed", 0) == rejected
+    assert len(loose.stack.ready().deliver) == 1 - rejected
+
+
 def test_a_broken_body_does_not_hurt_its_neighbours() -> None:
     loose = Loose()
     loose.bundle.up([Packet(1, 1, b"\0good"), Packet(1, 1, b"bad"), Packet(2, 1, b"\0good too")])

@@ -254,6 +254,23 @@ def test_a_lean_trace_has_sends_deliveries_and_takes(order: str) -> None:
     assert len(rows) == 6
 
 
+@pytest.mark.parametrize("order", ["fifo", "vector"])
+def test_what_is_held_of_one_that_is_gone_is_dropped_and_no_room_is_kept_for_it(order: str) -> None:
+    """Its first message is lost with it. What others sent is not touched."""
+    net = Net(3, order, options=Options(lossless=True))
+    for member in (1, 2):
+        net.send(member, b"first")
+        net.send(member, b"second")
+    net.arrive(*net.to(0, source=1)[1:], *net.to(0, source=2)[1:])
+    stack = net.stacks[0]
+    both = stack.held
+    assert both > 0 and net.texts(0) == []
+    stack.gone(1, failed=True)
+    assert 0 < stack.held < both
+    net.arrive(net.to(0, source=2)[0])
+    assert net.texts(0) == ["first", "second"] and stack.held == 0
+
+
 def test_over_a_network_that_loses_what_never_comes_is_forgotten() -> None:
     layer = Unreliable()
     probe = Probe(layer)

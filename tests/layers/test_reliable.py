@@ -4,11 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from inga.layers.reliable import LSN_WINDOW, Reliable, ReliableSettings
+from inga.layers.reliable import LSN_WINDOW, REPLAYED, Reliable, ReliableSettings
 from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.recipes import Options
+from inga.stack.budget import ANSWERS, ANSWERS_MAX
 from inga.stack.stack import joined
 from inga.wire.packet import encode
 
@@ -422,6 +423,21 @@ def test_numbers_far_ahead_are_refused() -> None:
     assert net.stacks[0].rejected == {"lsn": 3}
     assert net.texts(0) == ["x"]
     assert net.wake[0] == DELAY, "what lies between is missing"
+
+
+def test_what_comes_again_and_again_is_acknowledged_within_a_budget() -> None:
+    """Whoever sends a packet of bob's again makes alice answer bob so often at once, and then as often as it fills."""
+    net, again = Net(2, "none"), int(ANSWERS_MAX // REPLAYED)
+    packet = forged(net, lsn=1, urgent=True)
+    for number in range(again + 3):
+        net.inject(0, packet)
+        assert net.stacks[0].rejected["budget"] == max(0, number - again)
+    answers = len(net.to(1, kind=RELIABLE))
+    assert answers == 1 + again, "the first time it was new"
+    net.now += REPLAYED / ANSWERS
+    net.inject(0, packet)
+    net.inject(0, packet)
+    assert (net.stacks[0].rejected["budget"], len(net.to(1, kind=RELIABLE))) == (3, answers + 1)
 
 
 def test_a_heartbeat_from_far_ahead_is_refused() -> None:

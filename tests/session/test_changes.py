@@ -986,6 +986,19 @@ def test_what_is_dealt_of_one_that_is_here_is_refused() -> None:
     town.check("fifo", *ABC)
 
 
+@pytest.mark.parametrize("host", [[], [["zoe", 1, ""], ["yan", 1, ""]]])
+def test_nobody_dissolves_a_view_for_nobody_or_for_several(host: list[list[Any]]) -> None:
+    town = Town(3)
+    outcome = town.use("alice", "fifo")
+    town.wait(0.0, lambda copy: copy.do == "install")
+    town.inject("bob", worded(0, 1, "dissolve", number=2, attempt=1, host=host))
+    assert town.member("bob").rejected.pop("malformed") == 1
+    assert not town.session("bob").parts.is_homeless
+    town.quiet()
+    assert outcome == [None]
+    town.check("fifo", *ABC)
+
+
 def test_who_does_not_lead_cannot_close_the_view() -> None:
     town = Town(3)
     for do in ("flush", "cut", "refused", "install"):

@@ -276,6 +276,7 @@ def test_a_frame_that_was_not_captured_whole(
         (pcapng()[:20], "ends in a block"),
         (pcapng(enhanced(ethernet()))[:-5], "ends in a block"),
         (pcapng(b"\x06\0\0\0\x0d\0\0\0" + bytes(20)), "damaged"),
+        (pcapng(block(1, bytes(4))), "ends in an interface block"),
         (pcapng(enhanced(ethernet(), interface=4)), "names no interface"),
         (pcapng(block(6, bytes(8))), "names no interface"),
         (pcapng(block(6, struct.pack("<IIIII", 0, 0, 0, 500, 500))), "longer than its block"),
