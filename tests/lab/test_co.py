@@ -95,8 +95,21 @@ def test_the_page_shows_claims_and_figures() -> None:
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_a_message_costs_something() -> None:
-    assert 0 < cost.processing(3, 5) < 0.1
+def test_the_cost_of_a_message_is_that_of_all_divided_by_who_gets_how_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Runs of 3 members that send 5 messages each, at a clock by which they take 90, 45, 180, 45 and 90 seconds."""
+    ends = [90.0, 45.0, 180.0, 45.0, 90.0]
+    monkeypatch.setattr(cost, "process_time", iter([at for end in ends for at in (0.0, end)]).__next__)
+    assert cost.processing(3, 5) == 2.0
+
+
+def test_in_a_paced_group_everybody_acknowledges_everything() -> None:
+    group = cost.Paced(3, 5)
+    group.run()
+    assert group.cpu > 0 and group.now >= 4 * cost.INTERVAL
+    assert group.pdus["data"] == 15
+    assert [group.expected(member) for member in range(3)] == [[6, 6, 6]] * 3
 
 
 @pytest.mark.network

@@ -218,11 +218,19 @@ def test_a_deadlock_is_tried_again(run: Run, party: Party) -> None:
         @method
         async def enter(self, ctx: Any, other: str = "") -> None:
             ctx.effect(lambda s: s + 1)
-            await ctx.pause(0.05)
             if other:
+                entered.append(other)
+                if set(entered) == {"x", "y"} and not both.done():
+                    both.set_result(None)
+                await both  # each has one of them before it wants the other
                 await ctx.call(other, "enter")
 
+    entered: list[str] = []
+    both: asyncio.Future[None]
+
     async def main() -> None:
+        nonlocal both
+        both = asyncio.get_running_loop().create_future()
         locks = {"x": (Lock, ["alice"]), "y": (Lock, ["bob"])}
         async with party(2, order="object", objects=locks) as (alice, bob):
             await asyncio.gather(
@@ -231,6 +239,7 @@ def test_a_deadlock_is_tried_again(run: Run, party: Party) -> None:
             )
             assert alice.state("x") == 2
             await until(lambda: bob.state("y") == 2)
+            assert len(entered) > 2, "one of them was given up, and began again"
             with pytest.raises(InvocationAborted):
                 await alice.transact(lambda ctx: ctx.call("x", "leave"), retries=3)
 

@@ -318,8 +318,8 @@ def test_a_fifth_is_lost_and_everything_recovered(tmp_path: Path) -> None:
     assert (result.violations, result.delivered) == (0, 1200)
     found = result.recovery
     assert found["lost"] > 100
-    assert found["nack"] < found["lost"] * 6, found
     assert found["nack"] < found["lost"], "several packets to a request, one request for several members"
+    assert found["nack_suppressed"] > 0 and found["repair_suppressed"] > 0, "what others ask for or repair"
     repairs = [row for row in rows(str(trace)) if row.step == "repair"]
     assert any(row.peer != row.process for row in repairs)
     assert any(row.peer == row.process for row in repairs)
