@@ -11,7 +11,7 @@ from inga.lab import co
 from inga.lab.co import EXPECTED, cost, judge
 from inga.lab.co.page import render
 from inga.lab.co.played import Task, simulate
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Table
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Table
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
@@ -70,8 +70,8 @@ def test_claims_are_judged_by_what_was_found() -> None:
     assert verdicts() == {
         "confirmed": HOLDS,
         "acknowledged": HOLDS,
-        "own confirmed": HOLDS,
-        "own acknowledged": HOLDS,
+        "own confirmed": NOT_STATED,
+        "own acknowledged": NOT_STATED,
         "buffer, equal": HOLDS,
         "buffer, unequal": ROUGHLY,
         "processing": HOLDS,
@@ -80,6 +80,10 @@ def test_claims_are_judged_by_what_was_found() -> None:
     late = tables()["stages"]
     late.rows[1][5] = 2.5
     assert verdicts(stages=late)["acknowledged"] == NOT_REPRODUCED
+    other = tables()["stages"]
+    own = next(row for row in other.rows if row[1:4] == ["printed", "own", "confirm"])
+    own[5] = 2.5
+    assert verdicts(stages=other)["own confirmed"] == NOT_REPRODUCED
     cost_table = tables()["cost"]
     cost_table.rows[1][1] = 1600.0
     assert verdicts(cost=cost_table)["processing"] == NOT_REPRODUCED
@@ -127,7 +131,7 @@ def test_the_command(
     assert set(content["tables"]) == {"stages", "buffer", "cost", "header"}
     for table in content["tables"].values():
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
-    assert {claim["verdict"] for claim in content["claims"]} <= {"holds", "roughly"}
+    assert {claim["verdict"] for claim in content["claims"]} <= {HOLDS, ROUGHLY, NOT_STATED}
     assert set(content["claims"][0]) == {"id", "statement", "published", "measured", "verdict"}
     assert (tmp_path / "out" / "co.html").read_text().startswith("<!DOCTYPE html>")
 

@@ -10,7 +10,7 @@ import pytest
 from inga.cli.main import main
 from inga.lab import remiop
 from inga.lab.bench_remiop import processing
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Table
+from inga.lab.experiments import BY_CONSTRUCTION, HOLDS, NOT_REPRODUCED, ROUGHLY, Table
 from inga.lab.remiop import live
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, SLOW_READERS, measure, narrow_path
@@ -30,6 +30,13 @@ def test_round_trips_take_what_the_rate_makes_of_the_packets(rate: int) -> None:
     trip = simulate(Setup("remiop", 50_000, rate), rounds=1)
     assert trip.ms == pytest.approx(pacing_ms(trip.trial, 0.75 * rate), abs=40)
     assert (trip.lost, trip.nacks, trip.repairs) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("rate", "loses"), [(100, False), (1000, True)])
+def test_the_narrow_path_loses_what_comes_too_fast(rate: int, loses: bool) -> None:
+    trip = simulate(Setup("remiop", 75_000, rate), rounds=1, narrow=True)
+    assert trip.ms is not None
+    assert (trip.lost > 0, trip.nacks > 0, trip.repairs > 0) == (loses, loses, loses)
 
 
 def test_one_packet_is_not_paced() -> None:
@@ -120,8 +127,15 @@ def narrow() -> list[Trip]:
     return trips
 
 
-def verdicts(free: list[Trip], narrow: list[Trip]) -> dict[str, str]:
-    return {claim.id: claim.verdict for claim in judge(free, narrow)}
+def careful() -> list[Trip]:
+    return [Trip(Setup("remiop", 75_000, rate), 75_000 * 8 / rate, 0, 0, 0) for rate in SLOW_RATES]
+
+
+def verdicts(free: list[Trip], narrow: list[Trip], careful: list[Trip] | None = None) -> dict[str, str]:
+    return {claim.id: claim.verdict for claim in judge(free, narrow, CAREFUL if careful is None else careful)}
+
+
+CAREFUL = careful()
 
 
 def but(
@@ -132,7 +146,7 @@ def but(
 
 
 def test_claims_are_judged_by_what_was_found() -> None:
-    assert verdicts(free(), narrow()) == dict.fromkeys("1234567", HOLDS)
+    assert verdicts(free(), narrow()) == {**dict.fromkeys("123456", HOLDS), "7": BY_CONSTRUCTION}
 
 
 @pytest.mark.parametrize(
@@ -140,11 +154,12 @@ def test_claims_are_judged_by_what_was_found() -> None:
     [
         ("1", "free", "remiop", 500, 50_000, lambda trip: replace(trip, ms=1e6), NOT_REPRODUCED),
         ("1", "free", "remiop", 1000, 50_000, lambda trip: replace(trip, ms=None), NOT_REPRODUCED),
-        ("2", "free", "remiop", 50, 50_000, lambda trip: replace(trip, nacks=1), NOT_REPRODUCED),
-        ("2", "free", "remiop", 10, 50_000, lambda trip: replace(trip, lost=1), NOT_REPRODUCED),
+        ("2", "careful", "remiop", 50, 75_000, lambda trip: replace(trip, nacks=1), NOT_REPRODUCED),
+        ("2", "careful", "remiop", 10, 75_000, lambda trip: replace(trip, lost=1), NOT_REPRODUCED),
         ("2", "free", "miop", None, 50_000, lambda trip: replace(trip, ms=4000), ROUGHLY),
         ("3", "free", "remiop", 10, 50_000, lambda trip: replace(trip, ms=1e6), ROUGHLY),
         ("4", "free", "miop", None, 1000, lambda trip: replace(trip, ms=-10.0), NOT_REPRODUCED),
+        ("4", "free", "miop", None, 1000, lambda trip: replace(trip, ms=2.5), NOT_REPRODUCED),
         ("5", "free", "remiop", 1000, 100_000, lambda trip: replace(trip, ms=1e5), NOT_REPRODUCED),
         ("5", "narrow", "remiop", 100, 75_000, lambda trip: replace(trip, lost=500), NOT_REPRODUCED),
         ("5", "narrow", "remiop", 100, 75_000, lambda trip: replace(trip, nacks=500), ROUGHLY),
@@ -156,9 +171,9 @@ def test_claims_are_judged_by_what_was_found() -> None:
 def test_every_claim_can_fail(
     id: str, trips: str, stack: str, rate: int | None, size: int, change: Callable[[Trip], Trip], verdict: str
 ) -> None:
-    found = {"free": free(), "narrow": narrow()}
+    found = {"free": free(), "narrow": narrow(), "careful": careful()}
     found[trips] = but(found[trips], stack, rate, size, change)
-    assert verdicts(found["free"], found["narrow"])[id] == verdict
+    assert verdicts(**found)[id] == verdict
 
 
 def test_claims_that_nothing_supports() -> None:
@@ -181,9 +196,10 @@ def tables() -> dict[str, Table]:
 
 
 def test_the_page_and_the_text_say_which_path_it_was() -> None:
-    claims = judge(free(), narrow())
+    claims = judge(free(), narrow(), careful())
     html = render(tables(), claims, free(), narrow(), "a path of ours")
-    assert html.count("<svg") == 3 and html.count('class="mark pass"') == 7
+    assert html.count("<svg") == 3 and html.count('class="mark pass"') == 6
+    assert html.count(f'class="mark unknown">{BY_CONSTRUCTION}<') == 1
     assert "a path of ours" in html and "remiop 1000" in html
     text = describe(tables(), claims, "a path of ours")
     assert "a path of ours" in text and "holds  the higher Rmax" in text
@@ -216,7 +232,9 @@ def test_the_rate_over_time_is_in_the_page() -> None:
     samples = QUICK.run()
     found = slow_table(samples)
     assert len(found.rows) == QUICK.end / QUICK.every
-    html = render({**tables(), "slow": found}, judge(free(), narrow()), free(), narrow(), "x", samples)
+    html = render(
+        {**tables(), "slow": found}, judge(free(), narrow(), careful()), free(), narrow(), "x", samples
+    )
     assert html.count("<svg") == 4 and "cannot follow" in html
 
 

@@ -146,7 +146,9 @@ def test_when_all_is_said_nobody_speaks(run: Run, party: Party) -> None:
             await until(lambda: all(_machine(group).is_idle for group in groups))
             await until(lambda: all(group.stack.ready().wake is None for group in groups))
             before = [dict(group.stack.counts) for group in groups]
-            await asyncio.sleep(0.05)  # with no timer set, only what is under way could still make anybody speak
+            await asyncio.sleep(
+                0.05
+            )  # with no timer set, only what is under way could still make anybody speak
             assert [dict(group.stack.counts) for group in groups] == before
 
     run(main())

@@ -4,16 +4,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Table
+from inga.lab.experiments import (
+    BY_CONSTRUCTION,
+    HOLDS,
+    NOT_REPRODUCED,
+    NOT_STATED,
+    ROUGHLY,
+    Claim,
+    Table,
+)
 from inga.report.chart import STYLE
 from inga.report.page import document
 
-_MARKS = {HOLDS: "pass", ROUGHLY: "unknown", NOT_REPRODUCED: "fail"}
+_MARKS = {
+    HOLDS: "pass",
+    ROUGHLY: "unknown",
+    NOT_REPRODUCED: "fail",
+    NOT_STATED: "unknown",
+    BY_CONSTRUCTION: "unknown",
+}
 
 
 def verdicts(claims: Sequence[Claim]) -> list[str]:
     """A paragraph for each claim."""
-    return [f"{each.verdict:>14}  {each.statement}\n{'':14}  {each.measured}" for each in claims]
+    wide = max(map(len, _MARKS))
+    return [f"{each.verdict:>{wide}}  {each.statement}\n{'':{wide}}  {each.measured}" for each in claims]
 
 
 def page(

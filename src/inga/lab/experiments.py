@@ -18,6 +18,10 @@ from inga.lab.bench import SayProgress
 from inga.model.errors import UsageError
 
 HOLDS, ROUGHLY, NOT_REPRODUCED = "holds", "roughly", "not reproduced"
+NOT_STATED = "not stated"
+"""Measured as we derive it; the paper says nothing of it, so there is nothing that could hold."""
+BY_CONSTRUCTION = "by construction"
+"""As in the paper, because the experiment was set up so that it comes out: that it can come out is all that is shown."""
 
 
 @dataclass(frozen=True, slots=True)

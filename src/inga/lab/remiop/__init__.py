@@ -42,8 +42,16 @@ def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
     narrow = measure(_fast(sizes, rates), path, 1 if quick else 2, progress)
     progress("a slow receiver, in virtual time")
     slow = (QUICK if quick else EXPERIMENT).run()
-    tables = {"round_trip": _table(free), "constrained": _table(narrow), "slow": slow_table(slow)}
-    claims = judge(free, narrow)
+    careful = [
+        _virtual(trial, 1, progress, narrow=True)
+        for trial in _slow(QUICK_NARROW_SIZES if quick else NARROW_SIZES)
+    ]
+    tables = {
+        "round_trip": _table(free),
+        "constrained": _table([*narrow, *careful]),
+        "slow": slow_table(slow),
+    }
+    claims = judge(free, narrow, careful)
     page = out / "remiop.html"
     try:
         page.write_text(render(tables, claims, free, narrow, path.name, slow), encoding="utf-8")
@@ -65,9 +73,10 @@ def _fast(sizes: Sequence[int], rates: Sequence[int] = FAST_RATES) -> list[Setup
     return trials
 
 
-def _virtual(trial: Setup, rounds: int, progress: SayProgress) -> Trip:
-    progress(f"{trial.name} Kbit/s, {trial.bytes} bytes, in virtual time")
-    return simulate(trial, rounds)
+def _virtual(trial: Setup, rounds: int, progress: SayProgress, *, narrow: bool = False) -> Trip:
+    where = ", narrow path" if narrow else ""
+    progress(f"{trial.name} Kbit/s, {trial.bytes} bytes, in virtual time{where}")
+    return simulate(trial, rounds, narrow=narrow)
 
 
 def _table(trips: Sequence[Trip]) -> Table:

@@ -1,17 +1,39 @@
 """Round trips in virtual time, for rates at which one of them takes a minute."""
 
+from dataclasses import dataclass, field
+
+from inga.lab.remiop.live import FRAME, QUEUE, RATE
 from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, MEMBERS, REQUEST, Setup, Trip, summed_up
 from inga.layers.shape import Faults
 from inga.model.delivery import Delivery
 from inga.recipes import Options
 from inga.sim.simulator import Sim
+from inga.stack.stack import Rng
 
 LAN = Faults(delay_min=0.0002, delay_max=0.0002)
 """A local network of the paper's time: a fifth of a millisecond, nothing lost, nothing overtakes."""
 
 
-def simulate(trial: Setup, rounds: int, seed: int = 1) -> Trip:
-    """Some round trips, one after the other, in one group."""
+@dataclass(frozen=True)
+class _NarrowLink(Faults):
+    """A link that carries so much, with a queue before it; what comes when that is full is lost."""
+
+    sim: Sim = field(kw_only=True)
+    _free: list[float] = field(default_factory=lambda: [0.0], kw_only=True)  # when all that waits is through
+
+    def fates(self, rng: Rng) -> list[float]:
+        """Every datagram counts as a full one."""
+        now, each = self.sim.now, 8 * FRAME / (1000 * RATE)
+        waiting = max(0.0, self._free[0] - now)
+        if waiting / each * FRAME + FRAME > QUEUE:
+            return []
+        self._free[0] = now + waiting + each
+        return [self.delay_max + waiting + each]
+
+
+def simulate(trial: Setup, rounds: int, seed: int = 1, *, narrow: bool = False) -> Trip:
+    """Some round trips, one after the other, in one group; `narrow`: what the first one sends goes through the queue of the
+    narrow path."""
     sim = Sim(
         *MEMBERS,
         order=trial.stack,
@@ -21,6 +43,8 @@ def simulate(trial: Setup, rounds: int, seed: int = 1) -> Trip:
         record=False,
     )
     asker, *others = sim.sites
+    for other in others if narrow else ():
+        sim.link(asker.name, other.name).faults = _NarrowLink(delay_max=LAN.delay_max, sim=sim)
     answered: list[float] = []
 
     def answer(delivery: Delivery) -> bytes | None:
@@ -44,4 +68,4 @@ def simulate(trial: Setup, rounds: int, seed: int = 1) -> Trip:
         taken.append(1000 * (max(answered) - started) if whole else None)
     counts = [site.stack.counts for site in sim.sites]
     nacks, repairs = (sum(each[name] for each in counts) for name in ("nack", "repair"))
-    return summed_up(trial, taken, 0, nacks, repairs)
+    return summed_up(trial, taken, sim.network.lost, nacks, repairs)

@@ -18,6 +18,9 @@ MEMBERS, USUAL_D, USUAL_K = 10, 5, 4.0
 ABOUT = 0.15
 """A published number counts as roughly right within this share of it."""
 
+READINGS = ("from receipt", "from sending")
+"""What the paper may mean by a delay; the claim names the one by which it was judged."""
+
 NOISE = 0.01
 """Differences below this share are none: schemes meet where every message carries everything."""
 
@@ -106,12 +109,12 @@ def _longer_waits(found: _Found) -> Claim:
 
 
 def _ranks(found: _Found) -> Claim:
-    """C1 below D1 below both others in PDUs; above D1 above D0 in delay."""
+    """C1 below D1 below C0 below D0 in PDUs; C1 above all, D1 next to D0 in delay."""
 
     def ranked(d: int) -> bool:
         c0, c1, d0, d1 = (found.by_d(s)[d - 1] for s in ("C0", "C1", "D0", "D1"))
-        cheap = c1.pdus <= d1.pdus * (1 + NOISE) and d1.pdus < min(c0.pdus, d0.pdus)
-        fast = d0.delay <= d1.delay < c1.delay
+        cheap = c1.pdus <= d1.pdus * (1 + NOISE) and d1.pdus < c0.pdus <= d0.pdus
+        fast = d0.delay <= d1.delay <= c0.delay < c1.delay
         return cheap and fast
 
     good = [d for d in DESTINATIONS if ranked(d)]
@@ -159,7 +162,7 @@ def _twice(found: _Found) -> Claim:
         "twice",
         "the delay of C1 is about twice that of D1",
         "2",
-        f"{ratios[0]:.2f} from receipt, {ratios[1]:.2f} from sending",
+        f"{ratios[0]:.2f} from receipt, {ratios[1]:.2f} from sending; {_judged_by(2.0, ratios)}",
         _closeness(2.0, ratios),
     )
 
@@ -171,7 +174,8 @@ def _below(other: str, published: float) -> Callable[[_Found], Claim]:
             f"below-{other}",
             f"the delay of D1 is {100 * published:g} % below that of {other}",
             f"{100 * published:g} %",
-            f"{100 * shares[0]:.0f} % from receipt, {100 * shares[1]:.0f} % from sending",
+            f"{100 * shares[0]:.0f} % from receipt, {100 * shares[1]:.0f} % from sending; "
+            f"{_judged_by(published, shares)}",
             _closeness(published, shares),
         )
 
@@ -184,9 +188,16 @@ def _above(found: _Found) -> Claim:
         "above-D0",
         "the delay of D1 is within 20 % of that of D0",
         "<= 20 %",
-        f"{100 * shares[0]:.0f} % above from receipt, {100 * shares[1]:.0f} % from sending",
+        f"{100 * shares[0]:.0f} % above from receipt, {100 * shares[1]:.0f} % from sending; "
+        f"judged {READINGS[shares.index(min(shares))]}",
         HOLDS if min(shares) <= 0.2 else ROUGHLY if min(shares) <= 0.2 * (1 + ABOUT) else NOT_REPRODUCED,
     )
+
+
+def _judged_by(published: float, readings: list[float]) -> str:
+    """Which of the readings is the closer one: the paper does not say from when its delays count."""
+    closest = min(readings, key=lambda reading: abs(reading - published))
+    return f"judged {READINGS[readings.index(closest)]}"
 
 
 def _closeness(published: float, readings: list[float]) -> str:
