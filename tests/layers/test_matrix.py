@@ -228,15 +228,33 @@ def test_what_is_released_and_unread_is_not_known() -> None:
     assert net.batches[1][0].concurrent and net.batches[1][0].concurrent_with == [(1, 1, 1)]
 
 
-# Bad input
-
-
 def stamped(
-    seq: int, deps: tuple[int, ...], cells: Cells, *, body: bytes = b"\0x", dst: int | None = None
+    seq: int,
+    deps: tuple[int, ...],
+    cells: Cells,
+    *,
+    src: int = 1,
+    body: bytes = b"\0x",
+    dst: int | None = None,
 ) -> Packet:
-    packet = Packet(1, 1, wire.put(deps, cells) + body, dst)
+    packet = Packet(src, 1, wire.put(deps, cells) + body, dst)
     packet.seq = seq
     return packet
+
+
+def test_what_those_who_are_here_name_goes_on_with_them_and_the_rest_is_held() -> None:
+    """Bob's first and third messages to alice are lost with him. Cathy names his second one; nobody names his fourth."""
+    probe = Probe(Matrix())
+    second = stamped(2, (0, 1, 0), ((1, 0, 2),))
+    fourth = stamped(4, (0, 3, 0), ((1, 0, 4),))
+    effect = stamped(1, (0, 2, 0), ((1, 0, 2), (2, 0, 1)), src=2)
+    assert probe.feed(fourth, effect, second) == []
+    probe.stack.left.add(1)  # in the middle of a change, when what others have of bob's is still to come
+    probe.layer.forgo()  # type: ignore[attr-defined]
+    assert [(packet.src, packet.seq) for packet in probe.top.got] == [(1, 2), (2, 1)]
+
+
+# Bad input
 
 
 @pytest.mark.parametrize(
