@@ -508,6 +508,14 @@ def test_what_was_named_of_one_who_is_gone_and_nobody_has_keeps_nobody() -> None
 # What else there is
 
 
+def test_what_comes_twice_has_a_row_that_says_so() -> None:
+    rows: list[Row] = []
+    other = Probe(Sequenced(), me=B, members=4, trace=MemoryTrace(B, 4, rows))
+    other.feed(packet(A, 1), packet(A, 1), packet(A, 3), packet(A, 3))
+    told = [(row.step, row.src, row.seq) for row in rows if row.step in ("receive", "duplicate")]
+    assert [step for step in told if step[0] == "duplicate"] == [("duplicate", A, 1), ("duplicate", A, 3)]
+
+
 def test_rows_tell_what_waits_and_what_is_for_nobody() -> None:
     rows: list[Row] = []
     traces = [MemoryTrace(me, 3, rows) for me in range(3)]

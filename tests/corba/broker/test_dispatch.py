@@ -594,3 +594,11 @@ def test_servants_may_be_coroutines() -> None:
     reply = outcome.returned(asyncio.run(outcome.call()))
     assert reply is not None
     assert decode(reply).body.long() == 5
+
+
+@pytest.mark.parametrize(("text", "octets"), [("utf-8", "c3a9"), ("iso-8859-1", "e9")])
+def test_a_reply_is_written_in_the_code_set_of_its_request(text: str, octets: str) -> None:
+    data = Exchange(Request(9, KEY, "say"), 2, False, text).reply(
+        Status.NO_EXCEPTION, lambda out: out.string("é")
+    )
+    assert data is not None and data.hex().endswith(octets + "00")

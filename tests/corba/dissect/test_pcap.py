@@ -179,6 +179,12 @@ def test_pcapng_with_its_own_units_of_time_and_two_sections() -> None:
     assert [each.at for each in datagrams(data)] == [105.0, 2.0]
 
 
+def test_what_comes_after_the_end_of_options_is_none() -> None:
+    end, resolution = struct.pack("<HH", 0, 0), struct.pack("<HHB3x", 9, 1, 3)
+    assert only(pcapng(enhanced(ethernet(), 5_000), options=resolution + end)).at == 5.0
+    assert only(pcapng(enhanced(ethernet(), 5_000), options=end + resolution)).at == 0.005
+
+
 def in_pieces(packet: bytes, size: int) -> list[bytes]:
     """An IPv4 packet as its fragments."""
     header, contents = packet[:20], packet[20:]
