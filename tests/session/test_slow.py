@@ -1,0 +1,40 @@
+"""When a member says that another one holds it up, and when it looks again. What becomes of that: tests/sim/test_slow.py."""
+
+import pytest
+
+from inga.recipes import Options
+from inga.session.alarms import NEVER
+from inga.session.slow import AGAIN, Slow
+
+from .town import Town
+
+PATIENCE = 5.0
+
+
+def slow_of(policy: str) -> tuple[Town, Slow]:
+    town = Town(3, "fifo", options=Options(slow=policy, patience=PATIENCE, detect=1.0))
+    town.log.clear()
+    return town, town.session("alice").slow
+
+
+def said(town: Town) -> list[dict[str, object]]:
+    town.turn("alice")
+    return [copy.told for copy in town.log if copy.do == "slow"]
+
+
+@pytest.mark.parametrize("policy", ["expel", "skip"])
+def test_nobody_is_accused_before_patience_is_over(policy: str) -> None:
+    town, slow = slow_of(policy)
+    stack = town.member("alice")
+    stack.advance(PATIENCE - 0.5)
+    assert slow.complain({1}, 0.0) == PATIENCE and said(town) == []
+    stack.advance(PATIENCE)
+    assert slow.complain({1}, 0.0) == PATIENCE + AGAIN
+    assert [told["members"] for told in said(town)] == [[1], [1]], "to both others"
+    assert slow.complain(set(), 0.0) == PATIENCE + AGAIN and len(said(town)) == 2, "nobody is named"
+
+
+def test_where_slow_members_are_waited_for_nobody_ever_is() -> None:
+    town, slow = slow_of("wait")
+    town.member("alice").advance(10 * PATIENCE)
+    assert slow.complain({1}, 0.0) == NEVER and said(town) == []
