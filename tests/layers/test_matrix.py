@@ -71,7 +71,9 @@ def test_every_schedule_of_three_broadcasts() -> None:
 # Random schedules, against the oracle
 
 
-def broken(build: type[Matrix] | None = None, *, runs: int = 150, subsets: float = 0.7) -> int:
+def broken(
+    build: type[Matrix] | None = None, *, first: int = 0, runs: int = 150, subsets: float = 0.7
+) -> int:
     """How many random schedules break a promise."""
 
     def layers() -> list[Layer]:
@@ -79,7 +81,7 @@ def broken(build: type[Matrix] | None = None, *, runs: int = 150, subsets: float
         return made if build is None else [build() if layer.name == "matrix" else layer for layer in made]
 
     count = 0
-    for seed in range(runs):
+    for seed in range(first, first + runs):
         board = wander(Random(seed), 2 + seed % 4, 14, layers, duplicates=0.2, subsets=subsets)
         count += board.oracle.count(PROMISES) > 0
         if build is None:
@@ -90,6 +92,12 @@ def broken(build: type[Matrix] | None = None, *, runs: int = 150, subsets: float
 @pytest.mark.parametrize("subsets", [0.0, 0.3, 0.7, 1.0])
 def test_safe_live_and_flags_exact(subsets: float) -> None:
     assert broken(subsets=subsets) == 0
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("first", range(0, 3000, 500))
+def test_thousands_of_random_schedules(first: int) -> None:
+    assert broken(first=first, runs=500) == 0
 
 
 def held(column: Column, src: int, height: int, *cells: tuple[int, int, int]) -> Packet:

@@ -19,6 +19,7 @@ from inga.objects.local import Local
 from inga.objects.order import precedes
 from inga.objects.queue import Queue, QueueEntry
 from inga.objects.speech import Speech
+from inga.objects.state import State
 
 from .generate import Generator, Replicated, played
 from .printed import id_of
@@ -221,6 +222,17 @@ def nobody_takes_over(patch: Patch) -> None:
     patch.setattr(Speech, "_speak_up", lambda self, said: None)
 
 
+def nothing_is_repeated(patch: Patch) -> None:
+    """What is lost stays lost: nobody asks for it, and nobody sends it again."""
+    patch.setattr(Links, "_ask", lambda self, *given: None)
+    patch.setattr(Links, "_repair", lambda self, *given: None)
+
+
+def aborts_undo_nothing(patch: Patch) -> None:
+    """What was called by somebody that aborts keeps its effect."""
+    patch.setattr(State, "undo", State.final)
+
+
 class Mutation(NamedTuple):
     """A change of the rules, and where it shows."""
 
@@ -247,6 +259,8 @@ MUTATIONS = {
     "as printed, nobody dies": Mutation(as_printed_and_nobody_dies, ("I1", "I2", "I3", "I8")),
     "responses wait for requests": Mutation(answers_wait_for_requests, ("I8",)),
     "V6 also at abort": Mutation(aborts_leave_a_past, ("I13",)),
+    "nothing is repeated": Mutation(nothing_is_repeated, ("I8",)),
+    "aborts undo nothing": Mutation(aborts_undo_nothing, ("I9", "I10")),
     "F2 removed": Mutation(nothing_is_handed_round, ("I12",), crash=True),
     "every copy speaks": Mutation(every_copy_speaks, ("copies", "I8"), generator=Replicated),
     "nothing comes early": Mutation(nothing_comes_early, ("I8",), generator=Replicated),

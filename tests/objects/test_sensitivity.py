@@ -15,6 +15,8 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "as printed, nobody dies": (113, 123),
     "responses wait for requests": (46, 113),
     "V6 also at abort": (46, 43),
+    "nothing is repeated": (113, 43),
+    "aborts undo nothing": (113, 43),
     "F2 removed": (314, 350),
     "every copy speaks": (79, 7),
     "nothing comes early": (25, 33),
@@ -34,11 +36,27 @@ def test_a_changed_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert seen & set(mutation.broken), seen
 
 
+RATES: dict[str, tuple[int, int]] = {
+    "P2 removed": (15, 300),
+    "D2 removed": (134, 300),
+    "D2 only for the sender": (91, 300),
+    "X3 removed": (47, 150),
+    "X1 removed": (18, 150),
+    "key = printed id": (40, 150),
+    "as printed": (60, 150),
+    "as printed, nobody dies": (69, 150),
+    "responses wait for requests": (17, 120),
+}
+"""In how many runs of how many the specification expects each of its changes to show. Its runs are others than ours, so
+half as often is enough; a judge that has become blind sees less than that."""
+
+
 @pytest.mark.hunt
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_hunt_how_often_a_changed_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation = MUTATIONS[name]
     mutation.change(monkeypatch)
-    failing = sum(bool(mutation.faults(seed) & set(mutation.broken)) for seed in range(300))
-    print(f"{name}: {failing} of 300")
-    assert failing
+    expected, runs = RATES.get(name, (1, 150))
+    failing = sum(bool(mutation.faults(seed) & set(mutation.broken)) for seed in range(runs))
+    print(f"{name}: {failing} of {runs}")
+    assert 2 * failing >= expected

@@ -11,8 +11,10 @@ import pytest
 from inga.layers.shape import Faults, Shape
 from inga.recipes import Options, find
 from inga.sim import Sim
-from inga.sim.board import wander
+from inga.sim.board import Board, wander
 from inga.sim.explore import Explorer
+from inga.sim.schedule import Schedule
+from inga.sim.shrink import breaks, shrink_schedule
 from inga.trial.oracle import Oracle
 from inga.trial.workload import Workload
 
@@ -73,6 +75,30 @@ def test_the_right_rules_break_nothing() -> None:
     assert broken_in_virtual_time("broadcast") == 0
     assert broken_on_the_board("causal")[0] == 0
     assert broken_on_the_board("broadcast")[0] == 0
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("first", range(0, 100_000, 1000))
+def test_a_hundred_thousand_random_schedules(first: int) -> None:
+    """Up to six sites and 25 messages, with duplicates and queues; what breaks a promise is named as short as it gets."""
+    for seed in range(first, first + 1000):
+        board = wander(Random(seed), 2 + seed % 5, 1 + seed % 25, on_board("causal"), duplicates=0.2)
+        assert not board.oracle.count(PROMISES), shortest(board, "causal")
+
+
+def shortest(board: Board, scheme: str) -> str:
+    """The least of a schedule that still breaks a promise."""
+
+    def fails(schedule: Schedule) -> bool:
+        return breaks(schedule, on_board(scheme), find("causal").guarantees)
+
+    return str(shrink_schedule(Schedule(tuple(board.played)), fails))
+
+
+def test_what_breaks_a_promise_is_named_as_short_as_it_gets() -> None:
+    boards = (wander(Random(seed), 3, 12, on_board("strict")) for seed in range(60))
+    broken = next(board for board in boards if board.oracle.count(PROMISES))
+    assert shortest(broken, "strict").count("!") == 2
 
 
 def test_strict_successor() -> None:
