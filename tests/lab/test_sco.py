@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from inga.lab import sco, simulations
-from inga.lab.sco.claims import SchemePoint
+from inga.lab.sco.claims import DELAYS, DESTINATIONS, MEMBERS, USUAL_D, USUAL_K, SchemePoint, judge
 from inga.lab.sco.formulas import closed_form
 from inga.lab.sco.protocol import Protocol
-from inga.lab.sco.schemes import Model, SchemeLoad
+from inga.lab.sco.schemes import SCHEMES, Model, SchemeCosts, SchemeLoad
 from inga.model.errors import UsageError
 
 TIME = 400.0
@@ -124,6 +124,33 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
     json.dumps(outcome.to_json())
     assert "figure7" in outcome.text
     assert said
+
+
+def found(**changed: SchemeCosts) -> dict[str, str]:
+    """The verdicts on what the closed forms say, with some points changed: `D1_4_5` is D1 at k = 4 and d = 5."""
+    points = {SchemePoint(s, MEMBERS, USUAL_D, k) for s in SCHEMES for k in DELAYS}
+    points |= {SchemePoint(s, MEMBERS, d, USUAL_K) for s in SCHEMES for d in DESTINATIONS}
+    results = {at: closed_form(SchemeLoad(at.scheme, destinations=at.d, delay=at.k)) for at in points}
+    for name, costs in changed.items():
+        scheme, k, d = name.split("_")
+        results[SchemePoint(scheme, MEMBERS, int(d), float(k))] = costs
+    return {claim.id: claim.verdict for claim in judge(results)}
+
+
+@pytest.mark.parametrize(
+    ("id", "point", "pdus", "delay"),
+    [
+        ("rounds", "C0_4_5", 15.0, 16.0),
+        ("rounds", "C0_4_3", 8.0, 12.0),
+        ("deferral", "D1_2_5", 9.0, 9.49),
+        ("deferral", "D1_8_5", 5.01, 10.0),
+        ("fewer", "D1_4_7", 22.0, 9.71),
+        ("near", "C1_4_5", 4.0, 15.51),
+    ],
+)
+def test_every_claim_that_holds_can_fail(id: str, point: str, pdus: float, delay: float) -> None:
+    assert found()[id] == "holds"
+    assert found(**{point: SchemeCosts(pdus, delay)})[id] == "not reproduced"
 
 
 def test_points_name_what_was_measured() -> None:

@@ -1,0 +1,164 @@
+"""The documents that inga is built from, claim by claim: docs/sources.toml, and the page made of it.
+
+A verdict says how a claim came out, and what its row has to name besides what it says:
+
+    holds            so it is, and breaking it on purpose is seen: `fails`
+    corrected        built, after a mistake or an omission was mended: `note` says which
+    roughly          about as claimed: `note` says what is different
+    not reproduced   measured, and otherwise than claimed
+    not stated       measured, as we derive it; the document says nothing of it
+    by construction  as claimed, because the experiment was set up so that it comes out: `note`
+    defined          a definition, a model or an assumption that we use as it is
+    told             a sentence that says nothing to be built or measured: `note`
+    not built        there is no such thing here: `note` says why
+"""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA, PAGE = ROOT / "docs" / "sources.toml", ROOT / "docs" / "sources.md"
+SOURCE, TESTS = ROOT / "src" / "inga", ROOT / "tests"
+
+DOCUMENTS = {
+    "lecture": 'Dewan, "Causality" (lecture)',
+    "co": 'Sakamoto, Nakamura, Tachikawa, Takizawa, "Causally Ordered Group Communication Protocol Using Sequence Numbers '
+    'of Messages"',
+    "sco": 'Tachikawa, Takizawa, "Distributed Protocol for Selective Intra-group Communication"',
+    "obg": 'Timura, Tanaka, Takizawa, "Group Protocol for Supporting Object-based Ordered Delivery"',
+    "remiop": 'Bessani, Fraga, Lung, "Extending the UMIOP Specification for Reliable Multicast in CORBA"',
+}
+"""By the name of their rows."""
+
+NEEDS: dict[str, set[str]] = {
+    "holds": {"where", "test", "fails"},
+    "corrected": {"where", "test", "note"},
+    "roughly": {"where", "test", "note"},
+    "not reproduced": {"where", "test"},
+    "not stated": {"where", "test"},
+    "by construction": {"where", "test", "note"},
+    "defined": {"where", "test"},
+    "told": {"where", "test", "note"},
+    "not built": {"note"},
+}
+"""What a row of each verdict has to have, besides `at` and `says`."""
+
+Row = dict[str, Any]
+
+
+def sources() -> dict[str, list[Row]]:
+    return tomllib.loads(DATA.read_text(encoding="utf-8"))
+
+
+def faults(rows: dict[str, list[Row]]) -> Iterator[str]:
+    """What is wrong with the table: rows that lack something, and names of what is not there."""
+    if list(rows) != list(DOCUMENTS):
+        yield f"documents are {', '.join(DOCUMENTS)}, not {', '.join(rows)}"
+    for document, its in rows.items():
+        for row in its:
+            where = f"{document}, {row.get('at')}: {row.get('says', '')[:40]}"
+            for fault in _faults(row):
+                yield f"{where}: {fault}"
+
+
+def _faults(row: Row) -> Iterator[str]:
+    verdict = row.get("verdict", "")
+    if verdict not in NEEDS:
+        yield f"no verdict: {verdict!r}"
+        return
+    for key in sorted({"at", "says"} | NEEDS[verdict]):
+        if not row.get(key):
+            yield f"{verdict}, and no `{key}`"
+    for key in sorted(row.keys() - {"at", "says", "verdict", "where", "test", "fails", "note"}):
+        yield f"what is `{key}`?"
+    for name in row.get("where", []):
+        if not _is_there(ROOT if name.startswith("docs/") else SOURCE, *name.split(":")):
+            yield f"{name} is not there"
+    for name in [*row.get("test", []), *row.get("fails", [])]:
+        test, _, case = name.rstrip("]").partition("[")
+        if not _is_there(TESTS, *test.split("::")) or not _has_case(TESTS / test.split("::")[0], case):
+            yield f"{name} is not there"
+
+
+def _is_there(root: Path, file: str, name: str = "") -> bool:
+    path = root / file
+    return path.is_file() and (not name or name in _names(path))
+
+
+def _has_case(path: Path, case: str) -> bool:
+    """Whether a case of a parametrized test is named in its module, or in one beside it that has the table."""
+    quoted = f'"{case}"'
+    return not case or any(quoted in each.read_text(encoding="utf-8") for each in path.parent.glob("*.py"))
+
+
+@cache
+def _names(path: Path) -> frozenset[str]:
+    """What a module defines: names, and those of its classes with the class before them."""
+    return frozenset(_defined(ast.parse(path.read_bytes()).body))
+
+
+def _defined(body: list[ast.stmt], owner: str = "") -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield owner + node.name
+            if isinstance(node, ast.ClassDef):
+                yield from _defined(node.body, f"{owner}{node.name}.")
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                for each in ast.walk(target):
+                    if isinstance(each, ast.Name):
+                        yield owner + each.id
+
+
+def page() -> str:
+    """docs/sources.md."""
+    found = sources()
+    count: dict[str, int] = dict.fromkeys(NEEDS, 0)
+    for rows in found.values():
+        for row in rows:
+            count[row["verdict"]] += 1
+    total = sum(count.values())
+    summary = ", ".join(f"{number} {verdict}" for verdict, number in count.items() if number)
+    meanings = __doc__[__doc__.index("    holds") :].rstrip().split("\n")
+    return "\n".join(
+        [
+            "# The documents, claim by claim",
+            "",
+            "What inga is built from: each section, rule, figure, table, theorem and claim, what does that here, what would notice",
+            "if it were not so, and how it came out. Made from `sources.toml` by `python tests/docs/sources.py`; a test sees that it",
+            "is what the data say, and that every file, function and test it names is there.",
+            "",
+            f"{total} rows: {summary}.",
+            "",
+            "| verdict | means |",
+            "|---|---|",
+            *(f"| {line[4:21].strip()} | {line[21:].strip()} |" for line in meanings),
+            "",
+            "Files are below `src/inga`, tests below `tests`. *Broken in* names a test in which the thing is changed on purpose, or what",
+            "was measured is, and that is seen; [mutants.md](mutants.md) has more of these.",
+            *(line for name, rows in found.items() for line in _section(name, rows)),
+            "",
+        ]
+    )
+
+
+def _section(name: str, rows: list[Row]) -> Iterator[str]:
+    yield from ("", f"## {DOCUMENTS[name]}", "")
+    yield from ("| at | says | verdict | where | test | broken in |", "|---|---|---|---|---|---|")
+    for row in rows:
+        verdict = f"**{row['verdict']}**" + (f": {row['note']}" if row.get("note") else "")
+        names = (_listed(row.get(key, [])) for key in ("where", "test", "fails"))
+        words = (text.replace("|", "\\|") for text in (row["at"], row["says"], verdict))
+        yield f"| {' | '.join([*words, *names])} |"
+
+
+def _listed(names: list[str]) -> str:
+    return "<br>".join(f"`{name}`" for name in names) or "–"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
