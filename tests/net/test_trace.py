@@ -21,13 +21,14 @@ from inga.trial.workload import Workload
 from inga.wire.bundle import join as bundled
 
 from ..stack.harness import Probe
+from ..trace.lecture import out_of_place, told_in_place, told_wrong
 from .helpers import Party, Run, take, text
 from .trials import ROUGH, judged, play
 
 pytestmark = pytest.mark.network
 
 LEAN = {"view", "join", "leave", "send", "deliver", "take"}
-REPLAYED = ("send", "hold", "deliver", "take", "concurrent", "merge")
+REPLAYED = ("send", "hold", "deliver", "take", "concurrent", "branch", "merge")
 
 
 def trace_of(path: Path) -> list[list[Row]]:
@@ -160,6 +161,9 @@ def test_what_members_of_one_process_write(
     assert all(began <= row.time <= time_ns() for part in trace for row in part)
     check_stamps(trace)
     check_replays(trace, order, echo=echo)
+    assert not [row for part in trace for row in out_of_place(part)], "what is concurrent is told too late"
+    if order == "vector":
+        assert sum(map(told_in_place, trace)) > 0 and not any(map(told_wrong, trace))
     steps = {row.step for part in trace for row in part}
     assert steps >= {
         "send",

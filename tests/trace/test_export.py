@@ -14,6 +14,8 @@ from inga.sim.trials import simulate_trial
 from inga.trace import MemoryTrace, Row, Stamps, rows, steps, write_jsonl
 from inga.trial.trial import Trial
 
+from .lecture import out_of_place, told_in_place, told_wrong
+
 NAMES = ("alice", "bob", "cathy")
 SHORT = {
     "VectorTimeStampCreated": "created",
@@ -31,9 +33,10 @@ SHORT = {
 """The table of the lecture's steps, all of them."""
 
 IN_ORDER = re.compile(
-    r"received( concurrent)?( copied)? buffered removed remote delivered( concurrent| copied| merge)* take"
+    r"received( concurrent)?( copied)? buffered( concurrent)?( copied)? removed remote delivered( concurrent)?( copied)?( merge)? take"
 )
-"""Of one message at one receiver. Concurrency may be noticed at the arrival, or show only at the take."""
+"""Of one message at one receiver. Concurrency may be noticed at the arrival, when what it builds on has come, or show only at
+the take."""
 
 
 def lecture(trace: Iterable[Row], sent: Iterable[Row] = ()) -> list[dict[str, Any]]:
@@ -252,6 +255,21 @@ def test_the_order_of_the_lecture_in_a_simulated_run(tmp_path: Path, words: dict
             assert names[:2] == ["local", "sent"], (process, src, seq)
         else:
             assert IN_ORDER.fullmatch(" ".join(names)), (process, src, seq, names)
+            assert names.count("concurrent") <= 1 and names.count("copied") <= 1
+    for process in range(3):
+        trace = list(rows(tmp_path / "trace", process))
+        assert not list(out_of_place(trace))
+        if words.get("order") != "relay":
+            assert told_in_place(trace) and not told_wrong(trace)
+
+
+def test_a_step_out_of_place_is_noticed() -> None:
+    trace = MemoryTrace(0, 3)
+    trace.row("deliver", 0.0, 1, 1, 1)
+    trace.row("branch", 0.0, 1, 1, 1)
+    assert [row.step for row in out_of_place(trace.rows)] == ["branch"]
+    assert not told_in_place(trace.rows)
+    assert told_wrong(trace.rows) == {(1, 1)}
 
 
 def test_vectors_of_a_run_end_at_what_was_sent(tmp_path: Path) -> None:

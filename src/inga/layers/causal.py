@@ -21,7 +21,7 @@ from inga.layers.order import Order
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.model.stamp import Deps, Stamp
+from inga.model.stamp import Deps, Stamp, is_past
 from inga.model.view import View
 
 POLICIES = ("deliver", "error", "ignore")
@@ -56,7 +56,10 @@ class Causal(Order):
         self._is_open = False
         # Packets that passed an open gate before their turn, and whether they were taken.
         self._early: dict[tuple[int, int], bool] = {}
-        self._noticed: set[tuple[int, int]] = set()  # packets that were seen to be concurrent on arrival
+        # Of a full trace: packets that were seen to be concurrent before they were delivered, and whether they were seen to open
+        # a branch; packets that were delivered and are not taken yet.
+        self._noticed: dict[tuple[int, int], bool] = {}
+        self._unread: set[tuple[int, int]] = set()
 
     def extend(self, view: View) -> None:
         n = len(view)
@@ -109,8 +112,7 @@ class Causal(Order):
     def up(self, batch: list[Packet]) -> None:
         out: list[Packet] = []
         offer = self.inbox.offer
-        trace = self.stack.trace
-        full = trace is not None and trace.full
+        full = self._is_told_everything()
         for packet in batch:
             stamp = packet.stamp
             if stamp is None or not packet.seq:
@@ -120,7 +122,7 @@ class Causal(Order):
                 self._received(packet, "receive")
                 self._pass_on(out)
                 out = []
-                self._notice(packet, stamp)
+                self._notice_arrival(packet, stamp)
             answer = offer(packet.src, packet.seq, stamp.delta, packet, out)
             if answer == HELD:
                 if self._is_open:
@@ -145,7 +147,7 @@ class Causal(Order):
             if deps is None:  # it passed an open gate early: its causes are not known yet
                 clock.take(packet.src, packet.seq)
                 self._early[packet.src, packet.seq] = True
-                self._noticed.discard((packet.src, packet.seq))
+                self._noticed.pop((packet.src, packet.seq), None)
                 self._took(packet)
                 continue
             assert packet.stamp is not None
@@ -200,6 +202,8 @@ class Causal(Order):
                 self.clock.join(packet.deps)
                 if self.frontier is not None:
                     self.frontier.add(packet.src, packet.seq, packet.deps)
+            elif self._is_told_everything():
+                self._unread.add((packet.src, packet.seq))
         return rest
 
     # Steps
@@ -210,6 +214,10 @@ class Causal(Order):
         self._rebuild(out)
         if self._early:
             out = self._count_early(out)
+        if self._is_told_everything():
+            for packet in out:
+                if not self._is_bare(packet):
+                    self._notice_release(packet)
         self._release(out)
 
     def _rebuild(self, out: list[Packet]) -> None:
@@ -243,12 +251,11 @@ class Causal(Order):
         trace = self.stack.trace
         if trace is not None and trace.full:
             where = (self.stack.now, packet.view, packet.src, packet.seq)
-            noticed = (packet.src, packet.seq) in self._noticed
-            if noticed:
-                self._noticed.remove((packet.src, packet.seq))
-            elif packet.concurrent:
+            self._unread.discard((packet.src, packet.seq))
+            noticed = self._noticed.pop((packet.src, packet.seq), None)
+            if packet.concurrent and noticed is None:
                 trace.row("concurrent", *where)
-            if parted and frontier.opened > branches:
+            if parted and frontier.opened > branches and not noticed:
                 trace.row("branch", *where, n=packet.branch)
             if packet.merged:
                 trace.row("merge", *where, n=packet.branch)
@@ -259,19 +266,53 @@ class Causal(Order):
             known > (deps[k] if k < len(deps) else 0) for k, known in enumerate(self.clock.vector) if k != src
         )
 
-    def _notice(self, packet: Packet, stamp: Stamp) -> None:
-        """Write a row to a full trace if a packet is seen to be concurrent on arrival. It may turn out to be concurrent
-        with further packets until it is taken. A packet that is not for us is never taken, so it gets no row."""
-        src = packet.src
-        if self.frontier is None or self._is_bare(packet) or not self._has_past(packet):
+    # What a full trace tells before a packet is delivered. A packet that is not for us is never taken, so nothing is told of it.
+
+    def _is_told_everything(self) -> bool:
+        trace = self.stack.trace
+        return trace is not None and trace.full
+
+    def _notice_arrival(self, packet: Packet, stamp: Stamp) -> None:
+        """A packet arrives, whose past can be read if its sender's packet before it was released."""
+        if self._is_bare(packet) or not self._has_past(packet):
             return
-        deps = list(self._past[src])
+        past = list(self._past[packet.src])
         for k, number in stamp.delta:
-            deps[k] = number
-        key = (src, packet.seq)
-        if key not in self._noticed and self._is_concurrent(src, tuple(deps)):
-            self._noticed.add(key)
-            self._received(packet, "concurrent")
+            past[k] = number
+        past[packet.src] = packet.seq - 1
+        deps = tuple(past)
+        if self._notice_concurrent(packet, deps) and all(map(int.__le__, deps, self.clock.vector)):
+            self._notice_branch(packet, deps)
+
+    def _notice_release(self, packet: Packet) -> None:
+        """A packet is about to be delivered: so is all that precedes it, or it was before."""
+        deps = packet.deps
+        assert deps is not None
+        if self._notice_concurrent(packet, deps) and not any(is_past(deps, *each) for each in self._unread):
+            self._notice_branch(packet, deps)
+        self._unread.add((packet.src, packet.seq))
+
+    def _notice_concurrent(self, packet: Packet, deps: Deps) -> bool:
+        """Whether a packet is concurrent with something known by now. It may turn out to be concurrent with further packets until
+        it is taken."""
+        key = (packet.src, packet.seq)
+        if key in self._noticed:
+            return True
+        if self.frontier is None or not self._is_concurrent(packet.src, deps):
+            return False
+        self._noticed[key] = False
+        self._received(packet, "concurrent")
+        return True
+
+    def _notice_branch(self, packet: Packet, deps: Deps) -> None:
+        """Tell whether it opens a branch, if all that precedes it was taken. Otherwise one of these may become an open end, which
+        the packet follows. What is taken between now and then, and is no cause of it, cannot make it follow any."""
+        key, frontier = (packet.src, packet.seq), self.frontier
+        if frontier is None or self._noticed[key] or self._is_open or self._early:
+            return
+        if not any(is_past(deps, src, seq) for _, src, seq in frontier.ends):
+            self._noticed[key] = True
+            self._received(packet, "branch")
 
     def _has_past(self, packet: Packet) -> bool:
         """Whether the packet's delta can be read: its sender's packet before it, from which it differs, was released."""
