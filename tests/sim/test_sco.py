@@ -102,6 +102,47 @@ def test_only_destinations_get_copies() -> None:
     assert result.delivered == result.expected == 3 * result.sent
 
 
+def heard_by_dave(deliver: str, loss: float, *, speaks: bool = False, **protocol: int) -> list[tuple[str, int]]:
+    """Who sends dave datagrams of how many bytes while the other three write to each other, and he says nothing, or something to
+    alice before."""
+    names = ("alice", "bob", "cathy", "dave")
+    options = Options(detect=None, protocol=protocol)
+    faults = Faults(loss=loss, delay_min=0.001, delay_max=0.01)
+    sim = Sim(*names, order="sco", deliver=deliver, seed=1, faults=faults, options=options, record=False)
+    sim.run(until=1.0)  # they have met
+    got: list[tuple[str, int]] = []
+    sim.network.listeners.append(
+        lambda source, target, data: got.append((names[source.index], len(data))) if target.index == 3 else None
+    )
+    if speaks:
+        sim["dave"].send(b"to alice", to="alice")
+        sim.run(until=2.0)
+    rng = Random(3)
+    for number in range(40):
+        sim.run(until=2.0 + 0.05 * number)
+        source, *others = rng.sample(names[:3], 3)
+        sim[source].send(b"x", to=others if number % 3 else others[:1])
+    sim.run()
+    sim.check()
+    return got
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+@pytest.mark.parametrize("deliver", ["causal", "confirmed"])
+def test_what_a_member_gets_that_nobody_writes_to(deliver: str, loss: float) -> None:
+    assert heard_by_dave(deliver, loss) == heard_by_dave(deliver, loss, noted_max=0) == []
+    confirmed = heard_by_dave(deliver, loss, speaks=True)
+    assert {source for source, _ in confirmed} == {"alice"}
+    assert all(33 <= size <= 35 for _, size in confirmed) and (loss or len(confirmed) == 1)
+
+
+def test_only_where_messages_tell_nothing_others_are_asked() -> None:
+    """Bob and cathy hear of dave's message to alice by a stamp, and ask whether it was for them: once each."""
+    got = heard_by_dave("causal", 0.0, speaks=True, noted_max=0)
+    assert sorted(source for source, _ in got) == ["alice", "bob", "cathy"]
+    assert {size for source, size in got if source != "alice"} == {33}
+
+
 def test_a_hundred_members() -> None:
     result = simulate_trial(Trial("sco", members=100, messages=1, subset=3, rate=20))
     assert result.violations == 0
