@@ -8,11 +8,29 @@ from typing import Any
 import pytest
 
 from inga.lab import sco, simulations
+from inga.lab.experiments import Table
 from inga.lab.sco.claims import DELAYS, DESTINATIONS, MEMBERS, USUAL_D, USUAL_K, SchemePoint, judge
 from inga.lab.sco.formulas import closed_form
+from inga.lab.sco.levels import (
+    DEFINED,
+    IMPLIED,
+    ORDERS,
+    PUBLISHED,
+    implications,
+    judge_levels,
+    observe,
+    realized,
+)
 from inga.lab.sco.protocol import Protocol
 from inga.lab.sco.schemes import SCHEMES, Model, SchemeCosts, SchemeLoad
+from inga.layers.sco.layer import Sco
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.parts import ScoMessage
 from inga.model.errors import UsageError
+from inga.recipes import Options, find
+from inga.stack.layer import Layer
+
+from ..layers.test_sco_mutations import WithoutCoverage
 
 TIME = 400.0
 
@@ -97,6 +115,8 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
     said: list[str] = []
     outcome = sco.run(tmp_path, True, said.append)
     assert {claim.id: claim.verdict for claim in outcome.claims} == {
+        "levels": "holds",
+        "implications": "holds",
         "rounds": "holds",
         "squares": "roughly",
         "deferral": "holds",
@@ -122,7 +142,7 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
     assert html.count("<svg") == 4
     assert "not reproduced" in html
     json.dumps(outcome.to_json())
-    assert "figure7" in outcome.text
+    assert "figure7" in outcome.text and "continuously atomic" in outcome.text
     assert said
 
 
@@ -155,3 +175,59 @@ def test_every_claim_that_holds_can_fail(id: str, point: str, pdus: float, delay
 
 def test_points_name_what_was_measured() -> None:
     assert SchemePoint("D1", 10, 5, 4.0) == sco.point(SchemeLoad("D1"))
+
+
+# Levels
+
+
+class WithoutTheOthers(ScoMachine):
+    """What is in order here counts as confirmed by all."""
+
+    def _enter_log(self, message: ScoMessage) -> None:
+        super()._enter_log(message)
+        for member in range(self.members):
+            self._has_accepted(message, member)
+
+
+def sco_with(machine: type[ScoMachine]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        layers = find("sco").build(options)
+        return [Sco(machine=machine) if isinstance(layer, Sco) else layer for layer in layers]
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("machine", "wrong"),
+    [(WithoutCoverage, "causal without causal"), (WithoutTheOthers, "confirmed without atomic")],
+)
+def test_a_level_that_says_too_much_is_noticed(machine: type[ScoMachine], wrong: str) -> None:
+    figure = implications(observe("sco", seed, build=sco_with(machine)) for seed in range(3))
+    claim = judge_levels(Table([], []), figure)[1]
+    assert claim.verdict == "not reproduced" and wrong in claim.measured
+
+
+def test_levels_that_runs_cannot_tell_apart_are_no_proof() -> None:
+    every = Table(["said", "cases", *DEFINED], [[said, 9, *[100] * 6] for said in IMPLIED])
+    claim = judge_levels(Table([], []), every)[1]
+    assert claim.verdict == "not reproduced" and "no difference seen: received" in claim.measured
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_an_order_stands_on_shows_in_its_run(order: str) -> None:
+    """Rows of one of the orders in the place of another's give another table."""
+    others = {each: observe(each, 1) for each in ORDERS if each != order}
+    table = realized({order: observe(order, 1), **others})
+    right = {level: row for level, *row in table.rows}
+    wanted = list(ORDERS).index(order)
+    assert {level: cells[0] for level, cells in right.items()} == {
+        level: cells[wanted] for level, cells in PUBLISHED.items()
+    }
+
+
+def test_a_group_in_which_only_senders_know_is_not_distributed() -> None:
+    rows = [row for row in observe("sco", 1) if row.step != "confirm" or row.process == row.src]
+    claim = judge_levels(
+        realized({"vector": observe("vector", 1), "co": observe("co", 1), "sco": rows}), Table([], [])
+    )[0]
+    assert claim.verdict == "not reproduced"

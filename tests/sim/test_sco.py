@@ -102,7 +102,9 @@ def test_only_destinations_get_copies() -> None:
     assert result.delivered == result.expected == 3 * result.sent
 
 
-def heard_by_dave(deliver: str, loss: float, *, speaks: bool = False, **protocol: int) -> list[tuple[str, int]]:
+def heard_by_dave(
+    deliver: str, loss: float, *, speaks: bool = False, **protocol: int
+) -> list[tuple[str, int]]:
     """Who sends dave datagrams of how many bytes while the other three write to each other, and he says nothing, or something to
     alice before."""
     names = ("alice", "bob", "cathy", "dave")
@@ -112,7 +114,9 @@ def heard_by_dave(deliver: str, loss: float, *, speaks: bool = False, **protocol
     sim.run(until=1.0)  # they have met
     got: list[tuple[str, int]] = []
     sim.network.listeners.append(
-        lambda source, target, data: got.append((names[source.index], len(data))) if target.index == 3 else None
+        lambda source, target, data: (
+            got.append((names[source.index], len(data))) if target.index == 3 else None
+        )
     )
     if speaks:
         sim["dave"].send(b"to alice", to="alice")

@@ -24,6 +24,7 @@ from inga.lab.sco.claims import (
     point,
 )
 from inga.lab.sco.formulas import closed_form
+from inga.lab.sco.levels import ORDERS, implications, judge_levels, observe, realized
 from inga.lab.sco.page import describe, render
 from inga.lab.sco.protocol import Protocol
 from inga.lab.sco.schemes import SCHEMES, Model, SchemeCosts, SchemeLoad
@@ -45,8 +46,11 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
     answers = simulate_all(simulate, tasks, progress, master)
     model = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who == "model")
     played = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who != "model")
-    tables = _tables(model, played)
-    claims = judge(model)
+    progress("levels of acceptance, in virtual time")
+    runs = {order: observe(order, seed=1) for order in ORDERS}
+    figure = implications(observe("sco", seed) for seed in range(2 if quick else 10))
+    tables = {"table1": realized(runs), "figure2": figure, **_tables(model, played)}
+    claims = [*judge_levels(tables["table1"], figure), *judge(model)]
     page = out / "sco.html"
     page.write_text(render(tables, claims), encoding="utf-8")
     return Outcome(claims, tables, describe(tables, claims), [page])

@@ -14,8 +14,10 @@ FIGURES = ("figure5", "figure6", "figure7", "figure8")
 def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
     """For a person at a terminal."""
     figures = [f"{name}: {_CAPTIONS[name]}\n{_grid(tables[name])}\n" for name in FIGURES]
-    protocol = f"protocol: {_CAPTIONS['protocol']}\n{_plain(tables['protocol'])}\n"
-    return "\n".join([*figures, protocol, *evaluation.verdicts(claims)])
+    levels, implied, protocol = (
+        f"{name}: {_CAPTIONS[name]}\n{_plain(tables[name])}\n" for name in ("table1", "figure2", "protocol")
+    )
+    return "\n".join([levels, implied, *figures, protocol, *evaluation.verdicts(claims)])
 
 
 def _grid(table: Table) -> str:
@@ -31,12 +33,19 @@ def _grid(table: Table) -> str:
 
 
 def _plain(table: Table) -> str:
-    lines = ["".join(f"{name:>13}" for name in table.columns)]
-    lines += ["".join(f"{value:>13g}" for value in row) for row in table.rows]
-    return "\n".join(lines)
+    rows = [table.columns, *([_text(value) for value in row] for row in table.rows)]
+    wide = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    return "\n".join("".join(f"{cell:>{w}}" for cell, w in zip(row, wide, strict=True)) for row in rows)
+
+
+def _text(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 _CAPTIONS = {
+    "table1": "what realizes each level of acceptance, as runs show it (Table 1)",
+    "figure2": "of the moments in which a member says that a message has reached a level, the per cent in which each definition was "
+    "true, everywhere (Figure 2: what a level implies is 100)",
     "figure5": "PDUs per message by the longest wait k, d = 5 (in brackets: ratio to C0)",
     "figure6": "units from sending until a destination knows that all have it, by k, d = 5",
     "figure7": "PDUs per message by the number of destinations d, k = 4",

@@ -1,0 +1,214 @@
+"""Levels of acceptance, observed in runs: the paper's Table 1 and the implications of its Figure 2.
+
+A run is a group that writes to random sets over a network that loses and reorders. All that happens is in one list of rows, in the
+order in which it happened. Whenever a member says that a message has reached a level, the definitions are held against what had
+happened until then, everywhere:
+
+    simple               the message has come
+    continuous           and so has all that its sender had sent there before
+    causal               and so has all that precedes it and is for that member
+    atomic               it has come to all its destinations
+    continuously atomic  and so has, to its own, all that its sender had sent there before
+    causally atomic      and so has, to its own, all that precedes it and is for that member
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
+from typing import Any
+
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Table
+from inga.layers.shape import Faults
+from inga.recipes import Options
+from inga.sim.simulator import Sim
+from inga.stack.layer import Layer
+from inga.trace.memory import MemoryTrace
+from inga.trace.schema import Row
+
+NAMES = ("alice", "bob", "cathy", "dave", "erin")
+ROUGH = Faults(loss=0.15, reorder=0.4, delay_min=0.001, delay_max=0.03)
+ORDERS = {"vector": "CBCAST", "co": "CO", "sco": "SCO"}
+"""Ours, and what the paper compares."""
+
+SAID = {"receive": "received", "accept": "accepted", "causal": "causal", "confirm": "confirmed"}
+"""By the step of a row: the level that a member says a message has reached."""
+
+DEFINED = ("simple", "continuous", "causal", "atomic", "continuously atomic", "causally atomic")
+IMPLIED = {
+    "received": DEFINED[:1],
+    "accepted": DEFINED[:2],
+    "causal": DEFINED[:3],
+    "confirmed": DEFINED,
+}
+"""What each level has to mean, by Figure 2."""
+
+Key = tuple[int, int]
+"""A message: its sender and number."""
+
+
+def observe(
+    order: str, seed: int, messages: int = 12, build: Callable[[Options], list[Layer]] | None = None
+) -> list[Row]:
+    """The rows of one run, of all members. `build`: other layers in the place of the order's."""
+    rows: list[Row] = []
+    traces = [MemoryTrace(me, len(NAMES), rows) for me in range(len(NAMES))]
+    options = Options(detect=None)
+    sim = Sim(
+        *NAMES,
+        order=order,
+        seed=seed,
+        faults=ROUGH,
+        options=options,
+        traces=traces,
+        build=build,
+        record=False,
+    )
+    rng = Random(seed)
+    for number in range(messages * len(NAMES)):
+        sim.run(until=0.004 * number)
+        source, *others = rng.sample(NAMES, len(NAMES))
+        to = None if order == "co" else others[: rng.randint(1, len(others))]
+        sim[source].send(b"%d" % number, to=to)
+    sim.run()
+    return rows
+
+
+class Held:
+    """What has come where, and what precedes what, as a run goes on."""
+
+    def __init__(self, members: int) -> None:
+        self._members = members
+        self._came: dict[Key, set[int]] = defaultdict(set)  # where a message has come
+        self._for: dict[Key, set[int]] = {}
+        self._past: dict[Key, tuple[int, ...]] = {}
+
+    def note(self, row: Row) -> None:
+        """A row of the run, in its place."""
+        assert row.src is not None and row.seq is not None
+        key = (row.src, row.seq)
+        if row.step == "send":
+            everybody = set(range(self._members)) - {row.src}
+            self._for[key] = (
+                everybody if row.dst is None else {m for m in range(self._members) if row.dst >> m & 1}
+            )
+            self._past[key] = row.deps or ()
+            self._came[key].add(row.src)
+        elif row.step == "receive":
+            self._came[key].add(row.process)
+
+    def true_of(self, key: Key, member: int) -> dict[str, bool]:
+        """The definitions, of a message at one of its destinations."""
+        local = [(key[0], seq) for seq in range(1, key[1]) if self._is_for((key[0], seq), member)]
+        causes = [
+            each
+            for src, last in enumerate(self._past[key])
+            for each in ((src, seq) for seq in range(1, last + 1))
+            if self._is_for(each, member)
+        ]
+        pasts: tuple[list[Key], ...] = ([], local, causes)
+        here = [all(member in self._came[each] for each in (key, *past)) for past in pasts]
+        everywhere = [all(self._for[each] <= self._came[each] for each in (key, *past)) for past in pasts]
+        return dict(zip(DEFINED, [*here, *everywhere], strict=True))
+
+    def _is_for(self, key: Key, member: int) -> bool:
+        return member in self._for.get(key, ())
+
+
+def implications(runs: Iterable[list[Row]]) -> Table:
+    """Figure 2: of what members said, the share in which each definition was true at that moment, in per cent."""
+    cases: dict[str, int] = defaultdict(int)
+    true: dict[tuple[str, str], int] = defaultdict(int)
+    for rows in runs:
+        held = Held(len(NAMES))
+        for row in rows:
+            if row.step != "send" and row.step not in SAID:
+                continue
+            held.note(row)
+            if row.step in SAID and row.process != row.src:
+                said = SAID[row.step]
+                cases[said] += 1
+                for name, is_true in held.true_of((row.src or 0, row.seq or 0), row.process).items():
+                    true[said, name] += is_true
+    found = [[said, n, *(_share(true[said, name], n) for name in DEFINED)] for said, n in cases.items()]
+    order = list(IMPLIED)
+    return Table(["said", "cases", *DEFINED], sorted(found, key=lambda row: order.index(row[0])))
+
+
+def realized(runs: dict[str, list[Row]]) -> Table:
+    """Table 1: what each of the orders stands on, as its run shows."""
+    seen = {order: dict(_realized(order, rows)) for order, rows in runs.items()}
+    levels = next(iter(seen.values()))
+    return Table(["level", *runs], [[level, *(each[level] for each in seen.values())] for level in levels])
+
+
+def _realized(order: str, rows: list[Row]) -> Iterator[tuple[str, str]]:
+    """By level. The order's own numbers repair if they are all there is: then a copy that was lost is asked for by its number as
+    a message. Those numbers order as well if nobody misses any: messages to some leave holes."""
+    own = not any(layer.name == "reliable" for layer in Sim(*NAMES, order=order).sites[0].stack.layers)
+    numbers: dict[tuple[int, int], set[int]] = defaultdict(set)
+    knows: set[bool] = set()
+    for row in rows:
+        if row.step == "receive":
+            numbers[row.process, row.src or 0].add(row.seq or 0)
+        if row.step == "confirm":
+            knows.add(row.process != row.src)
+    without_holes = all(len(seen) == max(seen) for seen in numbers.values())
+    yield "simple", "network service"
+    yield "continuous", "sequence number" if own else "network service"
+    yield "causal", "sequence number" if own and without_holes else "vector clock"
+    yield "atomic", "distributed" if True in knows else "decentralized"
+
+
+PUBLISHED = {
+    "simple": ["network service"] * 3,
+    "continuous": ["network service", "sequence number", "sequence number"],
+    "causal": ["vector clock", "sequence number", "vector clock"],
+    "atomic": ["decentralized", "distributed", "distributed"],
+}
+"""Table 1."""
+
+
+def judge_levels(table: Table, figure: Table) -> list[Claim]:
+    """The verdicts on Table 1 and Figure 2."""
+    same = {level: row for level, *row in table.rows} == PUBLISHED
+    wrong = [f"{said} without {name}" for said, name, share in _cells(figure) if share < 100]
+    alike = [said for said in IMPLIED if _is_no_less(figure, said)]
+    sound = not wrong and {row[0] for row in figure.rows} == set(IMPLIED)
+    return [
+        Claim(
+            "levels",
+            "how CBCAST, CO and SCO realize each level",
+            "Table 1",
+            "; ".join(f"{level}: {', '.join(row)}" for level, *row in table.rows),
+            HOLDS if same else NOT_REPRODUCED,
+        ),
+        Claim(
+            "implications",
+            "which level of acceptance implies which",
+            "Figure 2",
+            f"{sum(row[1] for row in figure.rows):,} moments: "
+            + (", ".join(wrong) or "no level was said that did not mean all it implies")
+            + (f"; no difference seen: {', '.join(alike)}" if alike else ""),
+            HOLDS if sound and not alike else NOT_REPRODUCED,
+        ),
+    ]
+
+
+def _cells(figure: Table) -> Iterator[tuple[str, str, float]]:
+    for said, _, *shares in figure.rows:
+        for name, share in zip(DEFINED, shares, strict=True):
+            if name in IMPLIED[said]:
+                yield said, name, share
+
+
+def _is_no_less(figure: Table, said: str) -> bool:
+    """Whether a level seemed to mean more than it has to: then the runs could not tell it from the next."""
+    rows: dict[str, list[Any]] = {row[0]: row[2:] for row in figure.rows}
+    free = [
+        share for name, share in zip(DEFINED, rows.get(said, []), strict=False) if name not in IMPLIED[said]
+    ]
+    return any(share == 100 for share in free)
+
+
+def _share(part: int, whole: int) -> float:
+    return round(100 * part / whole, 2) if part < whole else 100
