@@ -11,6 +11,7 @@ from inga.lab import co
 from inga.lab.co import EXPECTED, cost, judge
 from inga.lab.co.page import render
 from inga.lab.co.played import Task, simulate
+from inga.lab.co.theorems import Numbered, precedes, reveals_loss, theorems
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Table
 
 
@@ -40,6 +41,9 @@ def test_headers_do_not_grow_with_those_who_are_idle() -> None:
     assert talking[1] < (20 + 8 * 16) / 2
 
 
+THEOREMS = ["acceptance", "pairs", "mistaken", "revealed", "wrongly", "lacked"]
+
+
 def tables(**changed: Table) -> dict[str, Table]:
     stages = [
         [n, "printed", *name.split(), wanted, wanted, wanted]
@@ -58,6 +62,7 @@ def tables(**changed: Table) -> dict[str, Table]:
         "header": Table(
             ["n", "who", "bytes", "20+8n"], [[8, "all talk", 38.0, 84], [8, "two talk", 26.0, 84]]
         ),
+        "theorems": Table(THEOREMS, [["printed", 900, 7, 9, 0, 5], ["corrected", 900, 0, 0, 0, 0]]),
     }
     return {**made, **changed}
 
@@ -76,6 +81,9 @@ def test_claims_are_judged_by_what_was_found() -> None:
         "buffer, unequal": ROUGHLY,
         "processing": HOLDS,
         "header": HOLDS,
+        "theorem 1": NOT_REPRODUCED,
+        "theorem 1, corrected": HOLDS,
+        "theorem 2": HOLDS,
     }
     late = tables()["stages"]
     late.rows[1][5] = 2.5
@@ -90,11 +98,36 @@ def test_claims_are_judged_by_what_was_found() -> None:
     header = tables()["header"]
     header.rows[0][2] = 90.0
     assert verdicts(header=header)["header"] == NOT_REPRODUCED
+    for printed, corrected, id in (
+        ([900, 7, 9, 1, 5], [900, 0, 0, 0, 0], "theorem 2"),  # revealed though nothing was lost
+        ([900, 7, 0, 0, 5], [900, 0, 0, 0, 0], "theorem 2"),  # never seen at work
+        ([900, 7, 9, 0, 5], [900, 1, 0, 0, 1], "theorem 1, corrected"),
+    ):
+        found = Table(THEOREMS, [["printed", *printed], ["corrected", *corrected]])
+        assert verdicts(theorems=found)[id] == NOT_REPRODUCED
+
+
+def test_theorem_2_detects_loss_as_printed_and_there_is_none_to_detect_where_acceptance_waits() -> None:
+    printed, corrected = theorems(range(6)).rows
+    _, pairs, mistaken, revealed, wrongly, lacked = printed
+    assert pairs > 5000 and mistaken > 20 and revealed > 20 and lacked > 20
+    assert wrongly == 0
+    assert corrected == ["corrected", pairs, 0, 0, 0, 0]
+
+
+def test_vectors_that_fall_reveal_a_loss() -> None:
+    """q follows p by its number, and does not know what p knows."""
+    p = Numbered(1, 1, (2, 1, 1), frozenset({(0, 1)}), False)
+    q = Numbered(2, 1, (1, 2, 1), frozenset({(0, 1), (1, 1)}), True)
+    assert precedes(p, q) and not precedes(q, p)
+    assert reveals_loss(p, q) and not reveals_loss(q, p)
+    assert not reveals_loss(p, q._replace(ack=(2, 2, 1)))
 
 
 def test_the_page_shows_claims_and_figures() -> None:
     page = render(tables(), judge(tables()))
-    assert page.count("<svg") == 4 and "not reproduced" not in page
+    assert page.count("<svg") == 4
+    assert page.count('class="mark fail">') == 1, "Theorem 1, as it is printed"
     assert "a message is acknowledged 2R after it was accepted" in page
     assert "http" not in page.replace("http-equiv", "")
 
@@ -128,10 +161,12 @@ def test_the_command(
     assert main(["lab", "co", "--quick", "--quiet", "--json", "--out", str(tmp_path / "out")]) == 0
     content: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert content["experiment"] == "co" and content["out"] == str(tmp_path / "out")
-    assert set(content["tables"]) == {"stages", "buffer", "cost", "header"}
+    assert set(content["tables"]) == {"stages", "buffer", "cost", "header", "theorems"}
     for table in content["tables"].values():
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
-    assert {claim["verdict"] for claim in content["claims"]} <= {HOLDS, ROUGHLY, NOT_STATED}
+    verdicts = {claim["id"]: claim["verdict"] for claim in content["claims"]}
+    assert verdicts.pop("theorem 1") == NOT_REPRODUCED
+    assert set(verdicts.values()) <= {HOLDS, ROUGHLY, NOT_STATED}
     assert set(content["claims"][0]) == {"id", "statement", "published", "measured", "verdict"}
     assert (tmp_path / "out" / "co.html").read_text().startswith("<!DOCTYPE html>")
 

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from inga.layers.bundle import HEAD, LENGTH
-from inga.layers.sequenced import WAITS, Sequenced
+from inga.layers.sequenced import SEQUENCER, WAITS, Sequenced
 from inga.layers.shape import Faults
 from inga.model.errors import NoMajority, UsageError
 from inga.model.packet import Packet
+from inga.model.stamp import Delta
 from inga.recipes import Options, find
 from inga.sim import Sim
+from inga.stack.layer import Layer
 from inga.trace.memory import MemoryTrace
 from inga.trace.schema import Row
 from inga.trial.workload import Workload
@@ -74,6 +76,48 @@ def test_all_that_a_rough_world_can_do(subset: int | None) -> None:
         sim.check()
         assert sim.oracle.related > 100
         assert not any(site.stack.rejected or site.stack.held for site in sim.sites)
+
+
+class AsItComes(Sequenced):
+    """The sequencer places what comes without a thought for causes, the latest first of what comes at once; and nobody waits for
+    what a sender had of the sequencer."""
+
+    def _needs(self, packet: Packet) -> Delta:
+        return super()._needs(packet) if packet.src == SEQUENCER else ()
+
+    def _released(self, out: list[Packet]) -> None:
+        by_sender: dict[int, list[Packet]] = {}
+        for packet in out:
+            by_sender.setdefault(packet.src, []).append(packet)
+        turned = [packet for each in reversed(list(by_sender.values())) for packet in each]
+        super()._released(turned if self.me == SEQUENCER else out)
+
+
+def test_one_order_for_all_is_causal_whatever_that_order_is() -> None:
+    """Whoever answers has delivered the question, so the question has its place, and the answer gets a later one: nobody has to look
+    for causes. Only what is acted on before it has its place, or what is lost with members, can be answered too early."""
+    for seed in range(6):
+        members = 3 + seed % 3
+
+        def build(options: Options) -> list[Layer]:
+            layers = find("total").build(options)
+            return [AsItComes(echo=x.echo) if type(x) is Sequenced else x for x in layers]
+
+        sim = Sim(
+            *PEOPLE[:members],
+            order="total",
+            seed=seed,
+            faults=ROUGH,
+            build=build,
+            datagram_max=300,
+            record=False,
+        )
+        assert any(isinstance(layer, AsItComes) for layer in sim.sites[0].stack.layers)
+        sim.load(Workload(members, 25))
+        sim.run()
+        assert {"total", "causal", "fifo"} <= set(sim.guarantees)
+        sim.check()
+        assert sim.oracle.related > 100
 
 
 # The sequencer

@@ -15,6 +15,7 @@ from inga.lab.bench import SayProgress
 from inga.lab.co import cost
 from inga.lab.co.page import describe, render
 from inga.lab.co.played import PlayedFigures, Task, simulate
+from inga.lab.co.theorems import theorems
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Claim, Outcome, Table
 from inga.lab.simulations import simulate_all
 from inga.model.errors import UsageError
@@ -39,6 +40,7 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
         "buffer": _buffer(found),
         "cost": _cost(quick, progress),
         "header": _header(found),
+        "theorems": theorems(range(5 if quick else 50)),
     }
     claims = judge(tables)
     page = out / "co.html"
@@ -119,6 +121,7 @@ def judge(tables: dict[str, Table]) -> list[Claim]:
         _buffer_claim(tables["buffer"], "unequal", "with delays from R/10 to R"),
         _cost_claim(tables["cost"]),
         _header_claim(tables["header"]),
+        *_theorem_claims(tables["theorems"]),
     ]
 
 
@@ -191,6 +194,34 @@ def _header_claim(table: Table) -> Claim:
         measured,
         verdict,
     )
+
+
+def _theorem_claims(table: Table) -> list[Claim]:
+    (_, pairs, mistaken, revealed, wrongly, lacked), corrected = table.rows
+    return [
+        Claim(
+            "theorem 1",
+            "numbers tell what precedes what, with acceptance as it is printed",
+            "Theorem 1",
+            f"wrong for {mistaken:,} of {pairs:,} pairs, {lacked:,} messages being sent by members that lacked a cause",
+            NOT_REPRODUCED if mistaken else HOLDS,
+        ),
+        Claim(
+            "theorem 1, corrected",
+            "numbers tell what precedes what, where acceptance waits for what a message names",
+            "Theorem 1",
+            f"wrong for {corrected[2]:,} of {corrected[1]:,} pairs",
+            NOT_REPRODUCED if corrected[2] else HOLDS,
+        ),
+        Claim(
+            "theorem 2",
+            "where vectors do not rise along precedence, a message is lost",
+            "Theorem 2",
+            f"seen in {revealed:,} pairs, in {wrongly:,} of them though nothing was; where acceptance waits, in {corrected[3]:,}: "
+            "there is nothing left to detect",
+            HOLDS if revealed and not wrongly and not corrected[3] else NOT_REPRODUCED,
+        ),
+    ]
 
 
 def _range(rows: Sequence[Sequence[int]]) -> str:
