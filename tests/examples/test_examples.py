@@ -54,6 +54,18 @@ def test_the_triangle_goes_wrong_only_under_fifo(environment: dict[str, str], ho
     ]
 
 
+def test_sessions_and_applications_have_names(environment: dict[str, str]) -> None:
+    assert output(environment, "sessions.py") == [
+        "alice joined chat in lunch (new session, new application): alice",
+        "bob joined chat in lunch (known): alice bob",
+        "bob joined board in lunch (new application): bob",
+        "cathy joined chat in work (new session, new application): cathy",
+        "dave joined board in lunch (known): bob dave",
+        "dave left board",
+        "alice left chat",
+    ]
+
+
 def test_workers_see_causes_first(environment: dict[str, str]) -> None:
     assert output(environment, "workers.py", "12") == [
         "shop: 12 ordered, 12 sent",

@@ -132,6 +132,53 @@ def test_layers_that_do_not_override_a_direction_are_skipped() -> None:
     assert downward.above == idle.above == bundle.up
 
 
+class FlipsSent(Layer):
+    """A filter of what is sent, and of nothing else."""
+
+    name = "flips sent"
+
+    def down(self, batch: list[Packet]) -> None:
+        for packet in batch:
+            packet.body = bytes(255 - octet for octet in bytes(packet.body))
+        self.below(batch)
+
+
+class FlipsReceived(Layer):
+    """A filter of what is received, and of nothing else."""
+
+    name = "flips received"
+
+    def up(self, batch: list[Packet]) -> None:
+        for packet in batch:
+            packet.body = bytes(255 - octet for octet in bytes(packet.body))
+        self.above(batch)
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "heard"),
+    [
+        (None, None, ["hello"]),
+        (FlipsSent, FlipsReceived, ["hello"]),
+        (FlipsSent, None, []),
+        (None, FlipsReceived, []),
+    ],
+)
+def test_filters_of_what_is_sent_and_of_what_is_received_are_chosen_apart(
+    sent: type[Layer] | None, received: type[Layer] | None, heard: list[str]
+) -> None:
+    """Each is a layer that has the other direction skipped; that they fit each other is for whoever chooses them."""
+
+    def build() -> list[Layer]:
+        top, order, *rest = find("vector").build(Options())
+        return [top, *(chosen() for chosen in (sent, received) if chosen is not None), order, *rest]
+
+    net = Net(2, build=build)
+    net.send(0, b"hello")
+    net.settle()
+    assert net.texts(1) == heard
+    assert bool(net.stacks[1].rejected) is not bool(heard)
+
+
 def test_hooks_are_called_only_where_there_are_any() -> None:
     bundle, causal, reliable, flow = Bundle(), Causal(), Reliable(), Flow()
     made = stack(bundle, Idle(), causal, Fragment(), flow, reliable)
