@@ -11,7 +11,7 @@ from inga.lab import co
 from inga.lab.co import EXPECTED, cost, judge
 from inga.lab.co.page import render
 from inga.lab.co.played import Task, simulate
-from inga.lab.co.theorems import Numbered, precedes, reveals_loss, theorems
+from inga.lab.co.theorems import PaperMessage, precedes, reveals_loss, theorems
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Table
 
 
@@ -117,8 +117,8 @@ def test_theorem_2_detects_loss_as_printed_and_there_is_none_to_detect_where_acc
 
 def test_vectors_that_fall_reveal_a_loss() -> None:
     """q follows p by its number, and does not know what p knows."""
-    p = Numbered(1, 1, (2, 1, 1), frozenset({(0, 1)}), False)
-    q = Numbered(2, 1, (1, 2, 1), frozenset({(0, 1), (1, 1)}), True)
+    p = PaperMessage(1, 1, (2, 1, 1), frozenset({(0, 1)}), False)
+    q = PaperMessage(2, 1, (1, 2, 1), frozenset({(0, 1), (1, 1)}), True)
     assert precedes(p, q) and not precedes(q, p)
     assert reveals_loss(p, q) and not reveals_loss(q, p)
     assert not reveals_loss(p, q._replace(ack=(2, 2, 1)))

@@ -10,11 +10,20 @@ from typing import Any
 
 import pytest
 
+from inga.corba.broker import managed
 from inga.corba.broker.dispatch import NotAGroupObject
 from inga.corba.broker.groups import CREATE_ADDRESS_DEFERED, GroupManager, reliable
 from inga.corba.broker.idl import Long, SystemException, interface, oneway
+from inga.corba.broker.managed import (
+    ObjectGroupManager,
+    ObjectNotAdded,
+    PresentMember,
+    ServedGroups,
+    UnknownGroup,
+    UnknownMember,
+)
 from inga.corba.broker.naming import NamingContext, to_name
-from inga.corba.orb.lookup import resolve, serve_names
+from inga.corba.orb.lookup import resolve, serve_groups, serve_names
 from inga.corba.orb.memberships import Multicast
 from inga.corba.orb.orb import Orb
 from inga.corba.wire.reference import Iiop, Reference, read, to_ior
@@ -283,6 +292,57 @@ def test_a_group_is_published_by_name(run: Run, free_port: FreePort) -> None:
             await until(lambda: member.heard == ["found you"])
 
     run(main())
+
+
+def test_members_are_managed_from_elsewhere(run: Run, free_port: FreePort) -> None:
+    """The operations of PortableGroup::ObjectGroupManager, called by another broker that finds it by its key."""
+    manager = GroupManager()
+    group, number = manager.create_object("IDL:test/Forum:1.0", {"port": free_port()})
+
+    async def main() -> None:
+        async with orbs(2) as (orb, caller):
+            serve_groups(orb, manager)
+            where = read(f"corbaloc::127.0.0.1:{orb.port}/GroupManager")
+            far: Any = caller.proxy(ObjectGroupManager, where)
+            member = caller.activate(Forum())
+            here = to_name("host.lan/1")
+            assert await far.add_member(group, here, member) == group
+            assert manager.get_member_ref(group, "host.lan/1") == member
+            assert await far.locations_of_members(group) == [here]
+            assert await far.get_member_ref(group, here) == member
+            assert await far.get_object_group_id(group) == number
+            moved = manager.set_properties_dynamically(group, {"port": 7401})
+            assert await far.get_object_group_ref(group) == moved != group
+            with pytest.raises(PresentMember, match="There is a member at"):
+                await far.add_member(group, here, member)
+            assert await far.remove_member(group, here) == moved
+            assert await far.locations_of_members(group) == []
+            for wrong in (here, []):
+                with pytest.raises(UnknownMember):
+                    await far.remove_member(group, wrong)
+            for nobody in (None, member, GroupManager().create_object("IDL:x:1.0", {"domain": "x"})[0]):
+                with pytest.raises(UnknownGroup):
+                    await far.locations_of_members(nobody)
+            for place, nothing in ((here, None), ([], member)):
+                with pytest.raises(ObjectNotAdded):
+                    await far.add_member(group, place, nothing)
+
+    run(main())
+
+
+def test_a_group_has_room_for_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(managed, "MEMBERS_MAX", 2)
+    manager = GroupManager()
+    group, _ = manager.create_object("IDL:test/Forum:1.0")
+    servant = ServedGroups(manager)
+
+    async def fill() -> None:
+        for place in "ab":
+            await servant.add_member(group, to_name(place), group)
+        with pytest.raises(ObjectNotAdded, match="at most 2 members"):
+            await servant.add_member(group, to_name("c"), group)
+
+    asyncio.run(fill())
 
 
 def test_what_cannot_be_a_group(run: Run, free_port: FreePort) -> None:

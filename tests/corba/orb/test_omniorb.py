@@ -16,6 +16,7 @@ from inga.corba.broker.dispatch import ImplicitObject
 from inga.corba.broker.groups import GroupManager
 from inga.corba.broker.idl import SystemException
 from inga.corba.broker.idl_text import to_idl
+from inga.corba.broker.managed import ObjectGroupManager
 from inga.corba.broker.naming import (
     AlreadyBound,
     NamingContext,
@@ -124,7 +125,7 @@ def test_catior_reads_our_references(run: Run) -> None:
 
 def test_omniidl_takes_our_idl(tmp_path: Path) -> None:
     omniidl = tool("omniidl")
-    for cls in (Kitchen, NamingContextExt):
+    for cls in (Kitchen, NamingContextExt, ObjectGroupManager):
         (tmp_path / "ours.idl").write_text(to_idl(cls))
         done = subprocess.run([omniidl, "-bdump", str(tmp_path / "ours.idl")], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")

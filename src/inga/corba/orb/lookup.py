@@ -1,8 +1,11 @@
-"""The naming service on a network: serving one, and finding objects by name."""
+"""Services on a network: names, and finding objects by them; members of groups."""
 
 from typing import Any
 from urllib.parse import unquote
 
+from inga.corba.broker.groups import GroupManager
+from inga.corba.broker.managed import KEY as GROUPS_KEY
+from inga.corba.broker.managed import ServedGroups
 from inga.corba.broker.naming import KEY, NameService, NamingContext, NamingContextExt, to_name
 from inga.corba.orb.orb import Orb, as_reference
 from inga.corba.wire.reference import Reference, read
@@ -25,6 +28,11 @@ def serve_names(orb: Orb) -> Reference:
 
     service = NameService(activate, deactivate, orb.local, lambda far: orb.proxy(NamingContextExt, far))
     return orb.activate(service.root, KEY)
+
+
+def serve_groups(orb: Orb, manager: GroupManager) -> Reference:
+    """Let others manage the members of this process's groups; the reference of what they call."""
+    return orb.activate(ServedGroups(manager), GROUPS_KEY)
 
 
 async def find(orb: Orb, text: str) -> Reference:

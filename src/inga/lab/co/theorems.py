@@ -16,7 +16,7 @@ from inga.lab.experiments import Table
 MEMBERS, LOSS = 4, 0.25
 
 
-class Numbered(NamedTuple):
+class PaperMessage(NamedTuple):
     """A message as the paper has it, and what the numbers do not show."""
 
     src: int
@@ -26,23 +26,23 @@ class Numbered(NamedTuple):
     lacked: bool  # whether its sender lacked something of that
 
 
-def precedes(p: Numbered, q: Numbered) -> bool:
+def precedes(p: PaperMessage, q: PaperMessage) -> bool:
     """Theorem 1, by numbers alone."""
     return p.seq < q.seq if p.src == q.src else p.seq < q.ack[p.src]
 
 
-def reveals_loss(p: Numbered, q: Numbered) -> bool:
+def reveals_loss(p: PaperMessage, q: PaperMessage) -> bool:
     """Theorem 2, turned round: whether p precedes q, and their vectors say that the sender of q lacked something."""
     rises = all(a <= b for a, b in zip(p.ack, q.ack, strict=True))
     return precedes(p, q) and not (rises and (p.src == q.src or p.ack[p.src] < q.ack[p.src]))
 
 
-class World:
+class LossyWorld:
     """Members that talk at random."""
 
     def __init__(self, seed: int, *, waits: bool) -> None:
         """`waits`: acceptance waits for what a message names."""
-        self.sent: list[Numbered] = []
+        self.sent: list[PaperMessage] = []
         self._waits = waits
         self._rng = Random(seed)
         self._expected = [[1] * MEMBERS for _ in range(MEMBERS)]
@@ -50,10 +50,10 @@ class World:
             set() for _ in range(MEMBERS)
         ]  # accepted, or in the past of that
         self._has: list[set[tuple[int, int]]] = [set() for _ in range(MEMBERS)]  # accepted
-        self._early: list[list[Numbered]] = [[] for _ in range(MEMBERS)]
-        self._under_way: list[tuple[int, Numbered]] = []
+        self._early: list[list[PaperMessage]] = [[] for _ in range(MEMBERS)]
+        self._under_way: list[tuple[int, PaperMessage]] = []
 
-    def run(self, moves: int) -> list[Numbered]:
+    def run(self, moves: int) -> list[PaperMessage]:
         """What was sent."""
         for _ in range(moves):
             if not self._under_way or self._rng.random() < 0.25:
@@ -70,7 +70,7 @@ class World:
     def _send(self, me: int) -> None:
         expected = self._expected[me]
         past = frozenset(self._known[me])
-        message = Numbered(me, expected[me], tuple(expected), past, bool(past - self._has[me]))
+        message = PaperMessage(me, expected[me], tuple(expected), past, bool(past - self._has[me]))
         self.sent.append(message)
         self._take(me, message)
         self._under_way += [(member, message) for member in range(MEMBERS) if member != me]
@@ -82,13 +82,13 @@ class World:
             self._early[me].remove(ready)
             self._take(me, ready)
 
-    def _is_next(self, me: int, message: Numbered) -> bool:
+    def _is_next(self, me: int, message: PaperMessage) -> bool:
         expected = self._expected[me]
         if message.seq != expected[message.src]:
             return False
         return not self._waits or all(a <= e for a, e in zip(message.ack, expected, strict=True))
 
-    def _take(self, me: int, message: Numbered) -> None:
+    def _take(self, me: int, message: PaperMessage) -> None:
         self._expected[me][message.src] = message.seq + 1
         self._has[me].add((message.src, message.seq))
         self._known[me] |= message.past | {(message.src, message.seq)}
@@ -102,7 +102,7 @@ def theorems(seeds: Iterable[int], moves: int = 120) -> Table:
     for rule, waits in (("printed", False), ("corrected", True)):
         pairs = mistaken = revealed = wrongly = lacked = 0
         for seed in seeds:
-            sent = World(seed, waits=waits).run(moves)
+            sent = LossyWorld(seed, waits=waits).run(moves)
             lacked += sum(message.lacked for message in sent)
             for p, q in permutations(sent, 2):
                 pairs += 1

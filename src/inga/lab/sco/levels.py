@@ -42,7 +42,7 @@ IMPLIED = {
 }
 """What each level has to mean, by Figure 2."""
 
-Key = tuple[int, int]
+MessageKey = tuple[int, int]
 """A message: its sender and number."""
 
 
@@ -78,9 +78,9 @@ class Held:
 
     def __init__(self, members: int) -> None:
         self._members = members
-        self._came: dict[Key, set[int]] = defaultdict(set)  # where a message has come
-        self._for: dict[Key, set[int]] = {}
-        self._past: dict[Key, tuple[int, ...]] = {}
+        self._came: dict[MessageKey, set[int]] = defaultdict(set)  # where a message has come
+        self._for: dict[MessageKey, set[int]] = {}
+        self._past: dict[MessageKey, tuple[int, ...]] = {}
 
     def note(self, row: Row) -> None:
         """A row of the run, in its place."""
@@ -96,7 +96,7 @@ class Held:
         elif row.step == "receive":
             self._came[key].add(row.process)
 
-    def true_of(self, key: Key, member: int) -> dict[str, bool]:
+    def true_of(self, key: MessageKey, member: int) -> dict[str, bool]:
         """The definitions, of a message at one of its destinations."""
         local = [(key[0], seq) for seq in range(1, key[1]) if self._is_for((key[0], seq), member)]
         causes = [
@@ -105,12 +105,12 @@ class Held:
             for each in ((src, seq) for seq in range(1, last + 1))
             if self._is_for(each, member)
         ]
-        pasts: tuple[list[Key], ...] = ([], local, causes)
+        pasts: tuple[list[MessageKey], ...] = ([], local, causes)
         here = [all(member in self._came[each] for each in (key, *past)) for past in pasts]
         everywhere = [all(self._for[each] <= self._came[each] for each in (key, *past)) for past in pasts]
         return dict(zip(DEFINED, [*here, *everywhere], strict=True))
 
-    def _is_for(self, key: Key, member: int) -> bool:
+    def _is_for(self, key: MessageKey, member: int) -> bool:
         return member in self._for.get(key, ())
 
 
