@@ -15,6 +15,7 @@ _HOMES = {
     "Paused": "inga.model.event",
     "Resumed": "inga.model.event",
     "Receipt": "inga.model.receipt",
+    "Stats": "inga.model.stats",
     "Orb": "inga.corba.orb.orb",
     "Reference": "inga.corba.wire.reference",
     "Secret": "inga.keys.secret",

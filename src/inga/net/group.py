@@ -11,6 +11,7 @@ from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, Excluded, IngaError, NoMajority, TraceError, UsageError, WouldBlock
 from inga.model.event import Incident
+from inga.model.stats import Stats
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
@@ -23,7 +24,8 @@ from inga.net.receipt import LiveReceipt, receipts_of_a_group
 from inga.net.states import StateHooks, States
 from inga.net.traces import LiveTraces
 from inga.recipes import find
-from inga.session.session import Session
+from inga.session.session import session_of
+from inga.session.snapshot import snapshot
 from inga.stack.stack import Stack
 from inga.wire.bundle import split
 
@@ -160,7 +162,7 @@ class Group(ObjectCalls):
     @property
     def waits(self) -> dict[str, float]:
         """For whom sending has waited, and for how many seconds in all: members that read too slowly, or do not answer."""
-        return self._session().pressure.waits
+        return session_of(self.stack).pressure.waits
 
     @property
     def rejected(self) -> dict[str, int]:
@@ -168,6 +170,18 @@ class Group(ObjectCalls):
         `kernel` are those that never came to us: there was no room, or they were large and from a stranger."""
         never_came = 0 if self.carrier.guard is None else self.carrier.dropped
         return {**self.stack.rejected, **({"kernel": never_came} if never_came else {})}
+
+    def stats(self) -> Stats:
+        """All that is known about the group here and now, as one value: see docs/operating.md."""
+        state = "failed" if self._error is not None else "closed" if self._closed else None
+        return snapshot(
+            self.stack,
+            group=self.name,
+            now=self._time(),
+            traffic=self.carrier.traffic,
+            state=state,
+            rejected=self.rejected,
+        )
 
     def all_but(self, *names: str) -> list[str]:
         """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
@@ -246,7 +260,7 @@ class Group(ObjectCalls):
         """
         self._check_open()
         self.stack.advance(self._time())
-        self._session().go_on()
+        session_of(self.stack).go_on()
         future: asyncio.Future[None] = self._loop.create_future()
         self._changes.add(future)
         self._resuming.append(future)
@@ -381,11 +395,6 @@ class Group(ObjectCalls):
             self.carrier.knows(stack.me, addresses_of(view))
         if self.fits:
             stack.fit(self.carrier.granted)
-
-    def _session(self) -> Session:
-        session = self.stack.layer(Session.name)
-        assert isinstance(session, Session)
-        return session
 
     def _know_pause(self) -> None:
         """A pause begins or ends: whoever waits is told, and none waits for a majority without knowing it."""

@@ -232,9 +232,12 @@ class _Connection(asyncio.BufferedProtocol):
         if transport is None or transport.get_write_buffer_size() > BACKLOG_MAX:
             return False
         if isinstance(datagram, list):
-            transport.writelines([LENGTH.pack(sum(map(len, datagram))), *datagram])
+            size = sum(map(len, datagram))
+            transport.writelines([LENGTH.pack(size), *datagram])
         else:
-            transport.write(LENGTH.pack(len(datagram)) + datagram)
+            size = len(datagram)
+            transport.write(LENGTH.pack(size) + datagram)
+        self._carrier.bytes_out += size
         return True
 
     def close(self) -> None:
@@ -274,6 +277,8 @@ class _Connection(asyncio.BufferedProtocol):
             else:
                 burst.append((frame, cast(Hashable, self.place)))
         if burst:
+            self._carrier.received += len(burst)
+            self._carrier.bytes_in += sum([len(frame) for frame, _ in burst])
             self._deliver(burst)
         self._make_room(at, needed)
         is_paused = len(burst) == FRAMES_TURN

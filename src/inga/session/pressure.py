@@ -124,6 +124,16 @@ class Pressure:
         self.wake = min(moments, default=NEVER)
 
     @property
+    def blocked_for(self) -> float:
+        """Seconds since when nothing may be sent, because of a window."""
+        return 0.0 if self._sending_since is None else self._session.stack.now - self._sending_since
+
+    @property
+    def held_for(self) -> float:
+        """Seconds since something is held and nothing is delivered."""
+        return 0.0 if self._holding_since is None else self._session.stack.now - self._holding_since
+
+    @property
     def waits(self) -> dict[str, float]:
         """For whom sending has waited, and for how many seconds in all; waits of less than a second are not counted."""
         since, now = self._sending_since, self._session.stack.now
