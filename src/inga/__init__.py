@@ -16,6 +16,7 @@ _HOMES = {
     "Resumed": "inga.model.event",
     "Receipt": "inga.model.receipt",
     "Stats": "inga.model.stats",
+    "serve_metrics": "inga.net.serving",
     "Orb": "inga.corba.orb.orb",
     "Reference": "inga.corba.wire.reference",
     "Secret": "inga.keys.secret",
