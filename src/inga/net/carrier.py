@@ -17,7 +17,7 @@ from inga.model.packet import Buffer
 from inga.model.stats import Traffic
 from inga.net import sieve
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, place_of
-from inga.net.log import log
+from inga.net.log import report
 from inga.stack.guard import Guard
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
@@ -230,7 +230,13 @@ class MulticastCarrier(UdpCarrier):
             raise UsageError(f"cannot receive multicast at {where}: {error.strerror}") from None
         self._own = own  # only now: a socket without its interface would multicast by the default route
         self.granted = min(_enlarge(shared), _enlarge(own))
-        log.info("multicast %s:%d by %s (%s)", *self._target, self._interface.address, self._interface.reason)
+        report(
+            "multicast.opened",
+            "multicast %s:%d by %s (%s)",
+            *self._target,
+            self._interface.address,
+            self._interface.reason,
+        )
         self._listen(shared, deliver, deaf_to=own.getsockname())
         self._listen(own, deliver)
 

@@ -17,6 +17,7 @@ from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
 from inga.net.company import Company, NameListener, ViewListener
 from inga.net.driver import Driver
+from inga.net.log import report
 from inga.net.objects import ObjectCalls
 from inga.net.options import ForgedListener
 from inga.net.reading import Reading
@@ -293,6 +294,7 @@ class Group(ObjectCalls):
     def begin(self, cuts: Sequence[int] = ()) -> None:
         """The sockets are open: the first view begins. `cuts`: what each process had sent in views before."""
         self.stack.begin(cuts=cuts, now=self._time())
+        report("group.joined", "%s is a member", self.me, group=self.name)
         self._driver.end_turn()
         if self.traces is not None:
             self._poll_trace()
@@ -325,6 +327,7 @@ class Group(ObjectCalls):
         self._closed = self._reading.closed = True
         self._driver.stop()
         self.carrier.close()
+        report("group.closed", "%s has left", self.me, group=self.name)
         self.stack.trace = None  # what is read from now on is read after the end of the trace
         self._dismiss("the group is closed")
 
@@ -391,6 +394,14 @@ class Group(ObjectCalls):
         self.receipts.levels = stack.chain.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self._know_objects()
+        report(
+            "view.installed",
+            "view %d: %s, order %s",
+            view.number,
+            ", ".join(view.names),
+            view.recipe,
+            group=self.name,
+        )
         if self._is_addressed and view.number > 1:
             self.carrier.knows(stack.me, addresses_of(view))
         if self.fits:
@@ -430,6 +441,7 @@ class Group(ObjectCalls):
         if self._error is not None:
             return
         self._error = self._reading.error = error
+        report("group.failed", "%s", error, group=self.name)
         self._dismiss(f"the group has failed: {error}")
 
     def _dismiss(self, why: str) -> None:

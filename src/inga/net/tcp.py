@@ -22,7 +22,7 @@ from typing import cast
 from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, parse_host_port
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
-from inga.net.log import log
+from inga.net.log import report
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
 
@@ -323,7 +323,9 @@ class _Connection(asyncio.BufferedProtocol):
         """Hang up."""
         self._carrier.counts["refused"] += 1
         is_first = self._carrier.counts["refused"] == 1  # a person need not read what a stranger can repeat
-        log.log(logging.WARNING if is_first else logging.DEBUG, "a TCP connection was closed: %s", why)
+        report(
+            "tcp.refused", "a TCP connection was closed: %s", why, level=None if is_first else logging.DEBUG
+        )
         self._carrier.lost(self)
         self._filled = 0
         self.close()

@@ -23,6 +23,9 @@ ASKS_MAX = 16
 WARN_AFTER = 5.0
 """Seconds of waiting before a person is told for whom."""
 
+WAITS = {"sending": "sending.waits", "delivery": "delivery.waits"}
+"""What a person is told of, and the event in the log."""
+
 WAITS_MAX = 64
 """Members of whom it is known how long they were waited for."""
 
@@ -151,7 +154,7 @@ class Pressure:
         else:
             return  # the packets that are missing were those of a member that has left
         self._warned.add(what)
-        stack.notice(f"{what} has waited {WARN_AFTER:g} s{whom}")
+        stack.notice(WAITS[what], f"{what} has waited {WARN_AFTER:g} s{whom}")
 
     def _watch(self) -> None:
         """Something has begun to wait, or waits no more."""
