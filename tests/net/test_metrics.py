@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import inga
 from inga.model.errors import UsageError
-from inga.model.stats import Stats, Traffic
+from inga.model.stats import MemberStats, Stats, Traffic
 from inga.net import serving
 from inga.net.metrics import COUNTER, METRICS, exposition
 from inga.net.serving import MetricsServer, is_healthy, is_ready, serve_metrics
@@ -268,3 +270,50 @@ def test_a_thread_gets_what_was_known_when_the_loop_is_gone(monkeypatch: pytest.
     collector = asyncio.run(make())
     sent = next(family for family in collector.collect() if family.name == "inga_messages_sent")
     assert [sample.value for sample in sent.samples] == [1]
+
+
+# What goes with them
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_for_operators_lists_every_metric() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text()
+    rows = [
+        f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |"
+        for metric in METRICS
+    ]
+    assert [row for row in rows if row not in page] == []
+    assert {*re.findall(r"\binga_[a-z_]+", page)} <= {metric.name for metric in METRICS}
+
+
+def test_the_page_for_operators_defines_every_figure() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text()
+    own = [field.name for kind in (Stats, MemberStats) for field in fields(kind)]
+    defined = set(re.findall(r"`(?:members\[\])?\.?(\w+)`", page))
+    assert {*own} - defined <= {"group", "me", "order", "name", "blocks", "awaited"}, (
+        "which need no definition"
+    )
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+    board = json.loads((ROOT / "examples" / "grafana.json").read_text())
+    known = {metric.name: metric for metric in METRICS}
+    asked: set[str] = set()
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            text = target["expr"]
+            for name in re.findall(r"\binga_[a-z_]+", text):
+                asked.add(name)
+                is_rate = f"rate({name}{{" in text
+                assert is_rate is (known[name].kind == COUNTER), f"{panel['title']}: {text}"
+            labels = {label for name in re.findall(r"\binga_[a-z_]+", text) for label in known[name].labels}
+            used = {
+                *re.findall(r"{{(\w+)}}", target["legendFormat"]),
+                *re.findall(r"(\w+)(?:=~|!=|=)\"", text),
+            }
+            assert used <= labels | {"group", "member"}, f"{panel['title']}: {used}"
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    assert [each["name"] for each in board["templating"]["list"]] == ["datasource", "group", "member"]
+    unused = "inga_view_age_seconds inga_calls_begun inga_unread_packets inga_window_waiting_packets inga_datagrams_received_total inga_datagrams_sent_total inga_peer_here inga_peer_silent_seconds inga_peer_messages_delivered_total inga_peer_behind_packets inga_peer_blocks inga_peer_awaited"
+    assert known.keys() - asked == {*unused.split()}
