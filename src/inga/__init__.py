@@ -17,6 +17,7 @@ _HOMES = {
     "Receipt": "inga.model.receipt",
     "Stats": "inga.model.stats",
     "serve_metrics": "inga.net.serving",
+    "picture": "inga.cli.picture",
     "Orb": "inga.corba.orb.orb",
     "Reference": "inga.corba.wire.reference",
     "Secret": "inga.keys.secret",

@@ -48,7 +48,7 @@ REASONS = {
 Answer = tuple[int, str, str]
 
 
-class Watched(Protocol):
+class HasStats(Protocol):
     """What has figures: a group."""
 
     def stats(self) -> Stats: ...
@@ -67,7 +67,7 @@ def is_ready(stats: Stats) -> bool:
 class MetricsServer:
     """Answers until it is closed. Use it as a context manager, or call `close`."""
 
-    def __init__(self, groups: Sequence[Watched]) -> None:
+    def __init__(self, groups: Sequence[HasStats]) -> None:
         self._groups = groups
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -142,7 +142,7 @@ class MetricsServer:
             writer.close()
 
 
-async def serve_metrics(*groups: Watched, port: int, host: str = "127.0.0.1") -> MetricsServer:
+async def serve_metrics(*groups: HasStats, port: int, host: str = "127.0.0.1") -> MetricsServer:
     """Serve the figures of these groups at `http://host:port/metrics`; port 0 is a free one, told by `.port`.
 
     Whoever can connect can read them: names of groups and members, and how much they say. So it is this machine alone, unless

@@ -14,7 +14,7 @@ from typing import Any
 from inga.model.errors import UsageError
 from inga.model.stats import Stats
 from inga.net.metrics import COUNTER, METRICS, Metric, samples_of
-from inga.net.serving import Watched
+from inga.net.serving import HasStats
 
 PATIENCE = 2.0
 """Seconds that a thread waits for the event loop."""
@@ -29,7 +29,7 @@ UNITS = {"_seconds": "s", "_bytes": "By", "_packets": "{packet}"}
 class FromAnyThread:
     """Snapshots of a group, for other threads than that of its event loop."""
 
-    def __init__(self, group: Watched) -> None:
+    def __init__(self, group: HasStats) -> None:
         self._group = group
         self._loop = asyncio.get_running_loop()
         self._lock = Lock()
@@ -59,7 +59,7 @@ class FromAnyThread:
 class Collector:
     """For a registry of prometheus-client: `registry.register(Collector(group))`, in the group's event loop."""
 
-    def __init__(self, group: Watched) -> None:
+    def __init__(self, group: HasStats) -> None:
         try:
             from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
         except ImportError:
@@ -82,7 +82,7 @@ class Collector:
             yield family
 
 
-def observe(group: Watched, meter: Any = None) -> None:
+def observe(group: HasStats, meter: Any = None) -> None:
     """Let a meter of OpenTelemetry observe a group; without one, that of the global provider. Call it in the group's event
     loop."""
     try:
