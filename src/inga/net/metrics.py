@@ -26,7 +26,7 @@ class Metric(NamedTuple):
     samples: Callable[[Stats], Samples]
 
 
-class Sample(NamedTuple):
+class MetricValue(NamedTuple):
     """One value of a metric, with all its labels."""
 
     metric: Metric
@@ -153,11 +153,11 @@ METRICS: tuple[Metric, ...] = (
 )
 
 
-def samples_of(metric: Metric, stats: Stats) -> Iterator[Sample]:
+def samples_of(metric: Metric, stats: Stats) -> Iterator[MetricValue]:
     """The values of one metric in a snapshot."""
     for labels, value in metric.samples(stats):
         named = {"group": stats.group, "member": stats.me, **dict(zip(metric.labels, labels, strict=True))}
-        yield Sample(metric, named, float(value))
+        yield MetricValue(metric, named, float(value))
 
 
 def exposition(snapshots: Sequence[Stats]) -> str:
@@ -171,7 +171,7 @@ def exposition(snapshots: Sequence[Stats]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(sample: Sample) -> str:
+def _line(sample: MetricValue) -> str:
     labels = ",".join([f'{name}="{_escaped(value)}"' for name, value in sample.labels.items()])
     number = sample.value
     return f"{sample.metric.name}{{{labels}}} {int(number) if number.is_integer() else number!r}"
