@@ -2,10 +2,7 @@
 
 from typing import Self
 
-from inga.model.compiled import mypyc_attr
 
-
-@mypyc_attr(native_class=False)
 class Notice(str):
     """Text, which may change from one version to the next, with an `event`, which does not."""
 

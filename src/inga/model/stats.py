@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from inga.model.compiled import mypyc_attr
-
 STATES = ("open", "waiting", "closing", "paused", "leaving", "failed", "closed")
 """What a member can be in: it may send; a window is closed; the view is about to change; too few members are here; it has said
 goodbye; it has failed; its sockets are closed."""
 
 
-@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class MemberStats:
     """What one member knows about another, or about itself."""
@@ -32,7 +29,6 @@ class MemberStats:
     waited: float  # seconds that sending has waited for it in all: `group.waits`
 
 
-@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class WindowStats:
     """Flow control of one layer, in the unit of its window: bytes or messages."""
@@ -44,7 +40,6 @@ class WindowStats:
     waiting: int  # packets that it keeps back
 
 
-@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """What went through a member's sockets. A datagram for everybody by multicast is one; by unicast, one for each."""
@@ -56,7 +51,6 @@ class Traffic:
     dropped: int = 0  # datagrams that the kernel, or a full backlog of ours, has dropped
 
 
-@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class Stats:
     """One member of one group at one moment; see docs/operating.md."""

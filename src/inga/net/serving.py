@@ -12,8 +12,8 @@ HTTP for what asks here, and little to get wrong.
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
 
 from inga.model.errors import UsageError
 from inga.model.stats import Stats
@@ -64,7 +64,7 @@ def is_ready(stats: Stats) -> bool:
     return stats.state in WORKING and (len(stats.members) == 1 or len(stats.here) > 1)
 
 
-class MetricsServer:
+class MetricsServer(AbstractAsyncContextManager["MetricsServer"]):
     """Answers until it is closed. Use it as a context manager, or call `close`."""
 
     def __init__(self, groups: Sequence[HasStats]) -> None:
@@ -100,12 +100,7 @@ class MetricsServer:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def answer(self, method: str, path: str) -> Answer:
