@@ -45,7 +45,7 @@ REASONS = {
     503: "Service Unavailable",
 }
 
-Answer = tuple[int, str, str]
+HttpAnswer = tuple[int, str, str]
 
 
 class HasStats(Protocol):
@@ -71,7 +71,7 @@ class MetricsServer(AbstractAsyncContextManager["MetricsServer"]):
         self._groups = groups
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._pages: dict[str, Callable[[list[Stats]], Answer]] = {
+        self._pages: dict[str, Callable[[list[Stats]], HttpAnswer]] = {
             "/metrics": lambda every: (200, METRICS, exposition(every)),
             "/stats": lambda every: (200, JSON, json.dumps([stats.as_dict() for stats in every])),
             "/healthz": lambda every: _verdict(every, is_healthy),
@@ -103,7 +103,7 @@ class MetricsServer(AbstractAsyncContextManager["MetricsServer"]):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def answer(self, method: str, path: str) -> Answer:
+    def answer(self, method: str, path: str) -> HttpAnswer:
         """The answer to one request: its status, type and text."""
         if method not in ("GET", "HEAD"):
             return 405, TEXT, "only GET and HEAD\n"
@@ -152,12 +152,12 @@ async def serve_metrics(*groups: HasStats, port: int, host: str = "127.0.0.1") -
     return server
 
 
-def _verdict(every: list[Stats], is_well: Callable[[Stats], bool]) -> Answer:
+def _verdict(every: list[Stats], is_well: Callable[[Stats], bool]) -> HttpAnswer:
     text = "".join([f"{'ok' if is_well(stats) else 'no'} {stats.state}\n" for stats in every])
     return (200 if all(map(is_well, every)) else 503), TEXT, text
 
 
-def _response(answer: Answer, *, with_body: bool) -> bytes:
+def _response(answer: HttpAnswer, *, with_body: bool) -> bytes:
     status, kind, text = answer
     body = text.encode(errors="backslashreplace")
     head = [

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from inga.lab.bench import SayProgress
 from inga.lab.experiments import Claim, Outcome, Table, find_experiment
 from inga.lab.papers.page import render
-from inga.lab.papers.sources import SOURCES, Source
+from inga.lab.papers.sources import SOURCES, PaperSource
 from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
 
@@ -26,7 +26,7 @@ KEPT = "outcome.json"
 class Examined(NamedTuple):
     """A source, what was found about it, and what that took."""
 
-    source: Source
+    source: PaperSource
     outcome: Outcome
     seconds: float
     cpu_seconds: float
@@ -65,7 +65,7 @@ def program_digest() -> str:
 
 
 def _examine(
-    source: Source, out: Path, quick: bool, progress: SayProgress, master: str, digest: str, fresh: bool
+    source: PaperSource, out: Path, quick: bool, progress: SayProgress, master: str, digest: str, fresh: bool
 ) -> Examined:
     place = out / source.name
     asked = {"experiment": source.name, "quick": quick, "program": digest}

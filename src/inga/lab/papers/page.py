@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inga.lab.evaluation import MARKS, figures_of
 from inga.lab.experiments import VERDICTS, Claim
-from inga.lab.papers.sources import Source, reading_of
+from inga.lab.papers.sources import PaperSource, reading_of
 from inga.report.chart import STYLE
 from inga.report.page import document
 
@@ -81,7 +81,7 @@ def _section(each: "Examined", quick: bool) -> str:
     )
 
 
-def _line(source: Source, claim: Claim) -> str:
+def _line(source: PaperSource, claim: Claim) -> str:
     reading = reading_of(source, claim.id)
     mark = f'<span class="mark {MARKS[claim.verdict]}">{escape(claim.verdict)}</span>'
     return (
