@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inga.cli.chat_text import fitting, width_of
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.cli.top_screen import LiveScreen
 from inga.model.errors import UsageError
 from inga.model.text import printable
@@ -39,7 +39,7 @@ COLUMNS = "MEMBER STATE VIEW SENT/s GOT/s UNREAD HELD WINDOW REPAIRS/s ROUND WAI
 LEFT = {"MEMBER", "STATE", "WAITS-FOR"}
 """Columns of text; the others are numbers."""
 
-Endpoint = tuple[str, int]
+StatsPlace = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
     return asyncio.run(watch(places, options.every) if is_live else once(places, options))
 
 
-def places_of(words: Iterable[str]) -> list[Endpoint]:
+def places_of(words: Iterable[str]) -> list[StatsPlace]:
     """Where to ask."""
-    found: dict[Endpoint, None] = {}
+    found: dict[StatsPlace, None] = {}
     for word in words:
         match = re.fullmatch(
             r"(?:http://)?(?:(?P<host>[^:/]+):)?(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?/?", word
@@ -84,9 +84,9 @@ def places_of(words: Iterable[str]) -> list[Endpoint]:
     return [*found]
 
 
-async def watch(places: list[Endpoint], every: float) -> int:
+async def watch(places: list[StatsPlace], every: float) -> int:
     """Until somebody presses q, or Ctrl-C."""
-    before: dict[Endpoint, Look] = {}
+    before: dict[StatsPlace, Look] = {}
     with LiveScreen() as screen:
         while not screen.is_over:
             now = await look(places)
@@ -96,7 +96,7 @@ async def watch(places: list[Endpoint], every: float) -> int:
     return 0
 
 
-async def once(places: list[Endpoint], options: argparse.Namespace) -> int:
+async def once(places: list[StatsPlace], options: argparse.Namespace) -> int:
     """Two looks, for rates; 2 if nobody answers."""
     before = await look(places)
     if any(each.groups for each in before.values()):
@@ -105,11 +105,11 @@ async def once(places: list[Endpoint], options: argparse.Namespace) -> int:
     if options.json:
         print_json({"members": [_said(place, before.get(place), each) for place, each in now.items()]})
     else:
-        print("\n".join(frame(before, now, None)))
+        tell(*frame(before, now, None))
     return 0 if any(each.groups for each in now.values()) else 2
 
 
-async def look(places: list[Endpoint]) -> dict[Endpoint, Look]:
+async def look(places: list[StatsPlace]) -> dict[StatsPlace, Look]:
     """Ask everybody, at the same time."""
     return dict(zip(places, await asyncio.gather(*[_ask(*place) for place in places]), strict=True))
 
@@ -178,7 +178,7 @@ def _number(value: Any) -> float:
 # What is shown
 
 
-def frame(before: dict[Endpoint, Look], now: dict[Endpoint, Look], columns: int | None) -> list[str]:
+def frame(before: dict[StatsPlace, Look], now: dict[StatsPlace, Look], columns: int | None) -> list[str]:
     """The rows of the screen; with `columns`, none is longer."""
     said = [(before.get(place), each, group) for place, each in now.items() for group in each.groups]
     rows: list[str] = []
@@ -289,7 +289,7 @@ def _aligned(table: list[list[str]]) -> list[str]:
     return rows
 
 
-def _said(place: Endpoint, then: Look | None, now: Look) -> dict[str, Any]:
+def _said(place: StatsPlace, then: Look | None, now: Look) -> dict[str, Any]:
     return {
         "place": f"{place[0]}:{place[1]}",
         "failure": now.failure or None,
