@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Thread
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -175,6 +176,8 @@ def test_a_live_group_at_a_terminal() -> None:
     words = f"live --members 2 --messages 20000 --rate 300 --no-oracle --quiet --metrics {port}".split()
     live = subprocess.Popen([*inga, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
+        _until_served(port)
+        _until_served(port + 1)
         top = [*inga, "top", f"{port}-{port + 1}", "--every", "0.2"]
         with Person("top", "nobody", columns=120, command=top) as person:
 
@@ -202,6 +205,18 @@ def _changes(person: Person) -> Callable[[list[str]], bool]:
     """Whether the screen is another one than now."""
     before = list(person.seen)
     return lambda rows: rows != before
+
+
+def _until_served(port: int) -> None:
+    """Processes take their time to start on a busy machine."""
+    deadline = monotonic() + 60.0
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1.0).close()
+            return
+        except OSError:
+            assert monotonic() < deadline, f"nothing is served at {port}"
+            sleep(0.05)
 
 
 def _delivered(port: int) -> float:
