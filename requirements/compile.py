@@ -32,8 +32,10 @@ BESIDES = ("net/carrier", "net/driver")
 INTERPRETED = {
     "model/compiled",  # looks at classes, and is how compiled ones are told apart
     "model/errors",  # exceptions of two bases; pickled by their arguments
-    "model/event",  # small values that applications get and compare, with slots, as these two:
+    "model/event",  # small values that applications get and compare, with slots, as these three:
     "model/view",
+    "model/stats",
+    "model/notice",  # text, derived from Python's own
     "model/readonly",  # containers derived from Python's own, as the next
     "stack/backlog",
     "corba/multicast/rate",  # refuses settings that cannot be meant, of whatever type

@@ -1,4 +1,4 @@
-"""A person at a terminal: types into an `inga chat` process, and sees what a terminal would show."""
+"""A person at a terminal: types into a process of ours, `inga chat` unless it is said, and sees what a terminal would show."""
 
 import codecs
 import fcntl
@@ -102,14 +102,20 @@ class Glass:
             self.row = self.column = 0
         elif command == "J" and numbers == "2":
             self.rows = [[] for _ in range(self.row + 1)]
+        elif command == "J" and not numbers:
+            del self.rows[self.row + 1 :], self.rows[self.row][self.column :]
         else:
-            assert command == "m" or numbers == "?2004", f"\\e[{numbers}{command} reached the terminal"
+            assert command == "m" or numbers in ("?2004", "?1049", "?25"), (
+                f"\\e[{numbers}{command} reached the terminal"
+            )
 
 
 class Person:
     """Use as a context manager: the process does not outlive it."""
 
-    def __init__(self, group: str, name: str, *options: str, columns: int = 80) -> None:
+    def __init__(
+        self, group: str, name: str, *options: str, columns: int = 80, command: list[str] | None = None
+    ) -> None:
         self.name = name
         self.glass = Glass(columns)
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
@@ -117,7 +123,7 @@ class Person:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._modes = termios.tcgetattr(self._slave)
         self.process = subprocess.Popen(
-            chat_command(group, name, *options),
+            command or chat_command(group, name, *options),
             stdin=self._slave,
             stdout=self._slave,
             stderr=self._slave,

@@ -45,7 +45,10 @@ def test_without_out_it_writes_beside_you(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg, remiop, members\n"),
+        (
+            ["alchemy"],
+            "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg, remiop, members, all\n",
+        ),
         (["ladder", "--out", "{file}"], "inga lab: {file} is a file; --out names a directory\n"),
     ],
 )

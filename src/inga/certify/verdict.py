@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from inga.certify.chain import MessageId, Step
+from inga.model.html import html_table
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+
+SHOWN = 20
+"""Violations that a notebook shows."""
 
 
 def overall(verdicts: Iterable[str]) -> str:
@@ -96,6 +101,23 @@ class Certificate:
     @property
     def verdict(self) -> str:
         return overall(check.verdict for check in self.checks)
+
+    @property
+    def witnesses(self) -> list[Witness]:
+        """The violations that are explained, of all checks."""
+        return [witness for check in self.checks for witness in check.witnesses]
+
+    def _repr_html_(self) -> str:
+        from inga.certify.checks import CHECKS  # which knows judges, and they know answers
+
+        rows = [
+            (check.name, check.verdict, check.violations, CHECKS[check.name].statement, check.reason)
+            for check in self.checks
+        ]
+        caption = f"{self.verdict}: {self.events:,} events, {self.messages:,} messages, {self.deliveries:,} deliveries"
+        sentences = [f"<li>{escape(each.check)}: {escape(each.text)}</li>" for each in self.witnesses[:SHOWN]]
+        more = f"<ul>{''.join(sentences)}</ul>" if sentences else ""
+        return html_table(("check", "verdict", "violations", "what it says", "reason"), rows, caption) + more
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -6,6 +6,7 @@
   inga live --members 8 --messages 500 --rate 50 --trace paced
   inga live --order object --objects 2 --members 5 --loss 0.05 --trace objects
   inga live --order sco --members 8 --subset 3 --messages 20000 --no-oracle
+  inga live --members 4 --messages 100000 --rate 2000 --metrics 9464     and, beside it, inga top 9464-9467
 
 Members send back to back, or at the rate that is given; faults are injected where datagrams arrive. Ends with 0 if the
 order kept all it promises, 1 if not. Times are in milliseconds. Rates and CPU are those of the members from the first message to the last;
@@ -48,6 +49,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--no-oracle", action="store_true", help="do not judge the run: only count and measure"
     )
     parser.add_argument(
+        "--metrics",
+        type=int,
+        metavar="PORT",
+        help="members serve their figures: the first at this port of this machine, the others at those after it",
+    )
+    parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="S", help="seconds without any progress"
     )
 
@@ -73,7 +80,9 @@ def run(options: argparse.Namespace) -> int:
     if trial.is_disturbed or trial.slow:
         drive = partial(run_disturbed, say=story(options))
     full, starting = options.trace_level == "full", _starting(trial, options)
-    result = drive(trial, options.trace, full=full, progress=progress, starting=starting)
+    result = drive(
+        trial, options.trace, full=full, progress=progress, starting=starting, metrics=options.metrics
+    )
     progress.end()
     show(result, options, *(() if trial.is_disturbed or trial.slow else (result.pace,)))
     return 1 if result.violations else 0

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "the main job: talk, trace, certify, show",
     "sim": "one deterministic run in virtual time",
     "live": "the same with one process per member, over real sockets",
+    "top": "watch a live group: members, rates, what waits and for whom",
     "chat": "talk in a group from a terminal",
     "hunt": "many seeds with faults, until a promise breaks",
     "fuzz": "spoil all that inga reads, until a decoder breaks its promise",

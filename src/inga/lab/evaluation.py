@@ -16,18 +16,23 @@ from inga.lab.experiments import (
 from inga.report.chart import STYLE
 from inga.report.page import document
 
-_MARKS = {
+MARKS = {
     HOLDS: "pass",
     ROUGHLY: "unknown",
     NOT_REPRODUCED: "fail",
     NOT_STATED: "unknown",
     BY_CONSTRUCTION: "unknown",
 }
+"""How a verdict looks on a page."""
+
+
+FIGURES = "<!-- figures and tables -->"
+"""Where they begin on a page."""
 
 
 def verdicts(claims: Sequence[Claim]) -> list[str]:
     """A paragraph for each claim."""
-    wide = max(map(len, _MARKS))
+    wide = max(map(len, MARKS))
     return [f"{each.verdict:>{wide}}  {each.statement}\n{'':{wide}}  {each.measured}" for each in claims]
 
 
@@ -45,7 +50,7 @@ def page(
     """One page that needs nothing else. `figures` are charts with their captions; without one there is no such section."""
     rows = "".join(
         f"<tr><td>{escape(c.statement)}</td><td>{escape(c.published)}</td><td>{escape(c.measured)}</td>"
-        f'<td><span class="mark {_MARKS[c.verdict]}">{escape(c.verdict)}</span></td></tr>'
+        f'<td><span class="mark {MARKS[c.verdict]}">{escape(c.verdict)}</span></td></tr>'
         for c in claims
     )
     drawn = "".join(
@@ -56,6 +61,7 @@ def page(
         "<main>",
         f'<section class="card"><h2>{escape(claimed)}</h2><div class="scroll"><table><thead><tr><th>claim</th>'
         f"<th>published</th><th>measured</th><th>verdict</th></tr></thead><tbody>{rows}</tbody></table></div></section>",
+        FIGURES,
         f'<section class="card"><h2>{escape(heading)}</h2><div class="charts">{drawn}</div></section>'
         if drawn
         else "",
@@ -67,6 +73,11 @@ def page(
         "</main>",
     ]
     return document(title, body, style=STYLE)
+
+
+def figures_of(page: str) -> str:
+    """What a page has besides its claims: figures and tables, for another page of this style."""
+    return page.partition(FIGURES)[2].partition("</main>")[0]
 
 
 def html_table(table: Table) -> str:

@@ -23,6 +23,8 @@ NOT_STATED = "not stated"
 BY_CONSTRUCTION = "by construction"
 """As in the paper, because the experiment was set up so that it comes out: that it can come out is all that is shown."""
 
+VERDICTS = (HOLDS, ROUGHLY, NOT_REPRODUCED, NOT_STATED, BY_CONSTRUCTION)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -73,6 +75,7 @@ EXPERIMENTS = {
     "obg": "inga.lab.obg",
     "remiop": "inga.lab.remiop",
     "members": "inga.lab.members",
+    "all": "inga.lab.papers",
 }
 """Name and module, whose `run` is the experiment."""
 

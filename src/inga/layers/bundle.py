@@ -21,6 +21,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
+from inga.stack.figures import Figures
 from inga.stack.hooks import MessageCounts
 from inga.stack.layer import Layer
 from inga.wire import bundle as wire
@@ -71,12 +72,18 @@ class Bundle(Layer):
         self._acknowledged = 0
         self._said: defaultdict[int, int] = defaultdict(int)  # messages to some, by member
         self._whole = 0  # messages to everybody
+        self._some = 0  # messages to some
         self._heard: defaultdict[int, int] = defaultdict(int)  # messages that came, by sender
 
     def tally(self) -> MessageCounts:
         members = range(len(self.stack.view))
         said = [self._said[member] + self._whole for member in members]
         return MessageCounts(said, self._whole, [self._heard[member] for member in members])
+
+    def account(self, figures: Figures) -> None:
+        figures.sent += self._whole + self._some
+        for member, count in self._heard.items():
+            figures.delivered[member] += count
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         if not self._open:
@@ -220,6 +227,7 @@ class Bundle(Layer):
         if dst is None:
             self._whole += count
             return
+        self._some += count
         for member in range(len(self.stack.view)):
             self._said[member] += count * (dst >> member & 1)
 

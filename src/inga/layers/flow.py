@@ -18,6 +18,7 @@ from inga.model.packet import HEADER_MAX, Packet
 from inga.model.view import View
 from inga.session.alarms import Backoff
 from inga.session.pressure import Unread, unread_in
+from inga.stack.figures import Figures
 from inga.stack.layer import Layer
 
 PACKETS_MAX = 4096
@@ -132,6 +133,9 @@ class Flow(Layer):
     @property
     def settled(self) -> bool:
         return not self._waiting
+
+    def account(self, figures: Figures) -> None:
+        figures.limits[self.name] = self.window
 
     def fit(self, granted: int) -> None:
         self.window = share_of(granted, len(self.stack.view))

@@ -15,6 +15,7 @@ from inga.model.errors import Gap, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.pressure import Unread
+from inga.stack.figures import Figures
 
 
 class Driven(Protocol):
@@ -38,6 +39,8 @@ class Driven(Protocol):
 
     def blockers(self) -> list[int]: ...
 
+    def unaccepted_by(self, member: int) -> tuple[int, float]: ...
+
     def awaited(self, level: str) -> list[int]: ...
 
     @property
@@ -51,6 +54,9 @@ class Driven(Protocol):
 
     @property
     def is_open(self) -> bool: ...
+
+    @property
+    def round_trip(self) -> float: ...
 
 
 M = TypeVar("M", bound=Driven)
@@ -182,6 +188,14 @@ class MachineOrder(Order, Generic[M]):
 
     def blockers(self) -> list[int]:
         return self.machine.blockers()
+
+    def account(self, figures: Figures) -> None:
+        figures.limits[self.name] = self._settings.window
+        figures.round_trip = self.machine.round_trip or None
+        for member in self.stack.peers:
+            packets, since = self.machine.unaccepted_by(member)
+            if packets:
+                figures.lacks(member, packets, since)
 
     def awaited(self) -> list[int]:
         return self.machine.awaited(self.deliver)

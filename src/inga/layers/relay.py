@@ -101,7 +101,7 @@ class Relay(Fifo):
         if member == self.relay:
             name = self.stack.view.names[member]
             self.stack.notice(
-                f"{name} is gone, who passed on all messages: those on their way to it are lost"
+                "relay.gone", f"{name} is gone, who passed on all messages: those on their way to it are lost"
             )
 
     # Receiving

@@ -32,6 +32,7 @@ from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
 from inga.stack.budget import Supply, cost_of
+from inga.stack.figures import Figures
 from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
@@ -97,6 +98,7 @@ class Reliable(Layer, NumberedLender):
         self._somewhere = 0  # the lsn up to which at least one member has our packets
         self._acked = [0] * n  # the lsn up to which each member has our packets
         self._receipts: deque[tuple[int, Receipt]] = deque()
+        self._round_trip: float | None = None  # seconds until all had the newest packet that all have
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
         self._answers = [Supply() for _ in range(n)]  # to each member, for what it asks
         self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
@@ -352,8 +354,11 @@ class Reliable(Layer, NumberedLender):
         """Forget packets of ours that every member has."""
         everywhere = min([self._acked[m] for m in self.stack.peers], default=self._last)
         if everywhere > self._everywhere:
+            newest = None
             for done in range(self._everywhere + 1, everywhere + 1):
-                self._sent.pop(done, None)
+                newest = self._sent.pop(done, None)
+            if newest is not None and newest.at:
+                self._round_trip = self.stack.now - newest.at
             self._everywhere = everywhere
             while self._receipts and self._receipts[0][0] <= everywhere:
                 self._receipts.popleft()[1].reach("confirmed")
@@ -417,6 +422,14 @@ class Reliable(Layer, NumberedLender):
         if kept:
             for lsn in range(low, self._known_by.lowest[src]):
                 kept.pop(lsn, None)
+
+    def account(self, figures: Figures) -> None:
+        figures.round_trip = self._round_trip
+        for member in self.stack.peers:
+            acked = self._acked[member]
+            if acked < self._last:
+                oldest = self._sent.get(acked + 1)
+                figures.lacks(member, self._last - acked, 0.0 if oldest is None else oldest.at)
 
     def count(self) -> int:
         return self._last

@@ -14,9 +14,10 @@ from typing import cast
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
+from inga.model.stats import Traffic
 from inga.net import sieve
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, place_of
-from inga.net.log import log
+from inga.net.log import report
 from inga.stack.guard import Guard
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
@@ -44,6 +45,9 @@ class Carrier(ABC):
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.sent = 0  # datagrams that have left
+        self.bytes_out = 0
+        self.received = 0  # datagrams that have come
+        self.bytes_in = 0
         self.datagram_max = LOOPBACK_DATAGRAM
         self.granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
         self.is_loopback = False  # whether datagrams never leave this machine
@@ -69,6 +73,12 @@ class Carrier(ABC):
     def dropped(self) -> int:
         """Datagrams that the kernel has kept from us: no room, or large ones from somebody who has not proven who it is."""
         return 0
+
+    @property
+    def traffic(self) -> Traffic:
+        """What went through the sockets so far."""
+        dropped = self.counts["dropped"] + self.dropped
+        return Traffic(self.received, self.sent, self.bytes_in, self.bytes_out, dropped)
 
     @abstractmethod
     def close(self) -> None:
@@ -97,6 +107,7 @@ class UdpCarrier(Carrier):
 
     def _drain(self, sock: socket.socket, deliver: Deliver) -> None:
         burst: ArrivedDatagrams = []
+        total = 0
         receive = sock.recvfrom_into
         for buffer in self._buffers:
             try:
@@ -107,7 +118,10 @@ class UdpCarrier(Carrier):
                 self.counts[f"receive errno {error.errno}"] += 1
                 continue
             burst.append((buffer[:size], address))
+            total += size
         if burst:
+            self.received += len(burst)
+            self.bytes_in += total
             deliver(burst)
             if self.guard is not None and self.guard.places is not self._admitted and not self._closed:
                 self._sift()
@@ -139,9 +153,9 @@ class UdpCarrier(Carrier):
 
     def _send(self, sock: socket.socket, datagram: Datagram, address: HostPort) -> None:
         if type(datagram) is list:
-            sock.sendmsg(datagram, (), 0, address)
+            self.bytes_out += sock.sendmsg(datagram, (), 0, address)
         else:
-            sock.sendto(datagram, address)  # type: ignore[arg-type]
+            self.bytes_out += sock.sendto(datagram, address)  # type: ignore[arg-type]
         self.sent += 1
 
     def _wait(self, datagram: Datagram, address: HostPort) -> None:
@@ -216,7 +230,13 @@ class MulticastCarrier(UdpCarrier):
             raise UsageError(f"cannot receive multicast at {where}: {error.strerror}") from None
         self._own = own  # only now: a socket without its interface would multicast by the default route
         self.granted = min(_enlarge(shared), _enlarge(own))
-        log.info("multicast %s:%d by %s (%s)", *self._target, self._interface.address, self._interface.reason)
+        report(
+            "multicast.opened",
+            "multicast %s:%d by %s (%s)",
+            *self._target,
+            self._interface.address,
+            self._interface.reason,
+        )
         self._listen(shared, deliver, deaf_to=own.getsockname())
         self._listen(own, deliver)
 

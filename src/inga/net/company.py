@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from inga.model.errors import NotReady, UsageError
 from inga.model.view import Member, View
-from inga.net.log import log
+from inga.net.log import report
 from inga.net.options import ForgedListener
 from inga.stack.stack import Stack
 
@@ -156,4 +156,4 @@ class Company:
         return ", ".join([*parts, *strangers])
 
     def _warn(self, wanted: "Awaited") -> None:
-        log.warning("group %s: %s", self.group, self._who_is_missing(wanted))
+        report("members.missing", "%s", self._who_is_missing(wanted), group=self.group)

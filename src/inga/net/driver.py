@@ -13,7 +13,7 @@ from collections.abc import Callable
 from inga.model.errors import IngaError
 from inga.net.carrier import ArrivedDatagrams, Carrier
 from inga.net.company import Company
-from inga.net.log import log
+from inga.net.log import report
 from inga.net.reading import Reading
 from inga.stack.stack import Ready, Stack
 
@@ -113,8 +113,8 @@ class Driver:
                 if not future.done():
                     future.set_result(None)
             self.writers = deque()
-        for text in ready.notices:
-            log.warning("group %s: %s", self._company.group, text)
+        for notice in ready.notices:
+            report(notice.event, "%s", notice, group=self._company.group)
         if ready.error is not None:
             self._on_error(ready.error)
 

@@ -11,11 +11,13 @@ from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, Excluded, IngaError, NoMajority, TraceError, UsageError, WouldBlock
 from inga.model.event import Incident
+from inga.model.stats import Stats
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
 from inga.net.company import Company, NameListener, ViewListener
 from inga.net.driver import Driver
+from inga.net.log import report
 from inga.net.objects import ObjectCalls
 from inga.net.options import ForgedListener
 from inga.net.reading import Reading
@@ -23,7 +25,8 @@ from inga.net.receipt import LiveReceipt, receipts_of_a_group
 from inga.net.states import StateHooks, States
 from inga.net.traces import LiveTraces
 from inga.recipes import find
-from inga.session.session import Session
+from inga.session.session import session_of
+from inga.session.snapshot import snapshot
 from inga.stack.stack import Stack
 from inga.wire.bundle import split
 
@@ -160,7 +163,7 @@ class Group(ObjectCalls):
     @property
     def waits(self) -> dict[str, float]:
         """For whom sending has waited, and for how many seconds in all: members that read too slowly, or do not answer."""
-        return self._session().pressure.waits
+        return session_of(self.stack).pressure.waits
 
     @property
     def rejected(self) -> dict[str, int]:
@@ -168,6 +171,18 @@ class Group(ObjectCalls):
         `kernel` are those that never came to us: there was no room, or they were large and from a stranger."""
         never_came = 0 if self.carrier.guard is None else self.carrier.dropped
         return {**self.stack.rejected, **({"kernel": never_came} if never_came else {})}
+
+    def stats(self) -> Stats:
+        """All that is known about the group here and now, as one value: see docs/operating.md."""
+        state = "failed" if self._error is not None else "closed" if self._closed else None
+        return snapshot(
+            self.stack,
+            group=self.name,
+            now=self._time(),
+            traffic=self.carrier.traffic,
+            state=state,
+            rejected=self.rejected,
+        )
 
     def all_but(self, *names: str) -> list[str]:
         """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
@@ -246,7 +261,7 @@ class Group(ObjectCalls):
         """
         self._check_open()
         self.stack.advance(self._time())
-        self._session().go_on()
+        session_of(self.stack).go_on()
         future: asyncio.Future[None] = self._loop.create_future()
         self._changes.add(future)
         self._resuming.append(future)
@@ -279,6 +294,7 @@ class Group(ObjectCalls):
     def begin(self, cuts: Sequence[int] = ()) -> None:
         """The sockets are open: the first view begins. `cuts`: what each process had sent in views before."""
         self.stack.begin(cuts=cuts, now=self._time())
+        report("group.joined", "%s is a member", self.me, group=self.name)
         self._driver.end_turn()
         if self.traces is not None:
             self._poll_trace()
@@ -311,6 +327,7 @@ class Group(ObjectCalls):
         self._closed = self._reading.closed = True
         self._driver.stop()
         self.carrier.close()
+        report("group.closed", "%s has left", self.me, group=self.name)
         self.stack.trace = None  # what is read from now on is read after the end of the trace
         self._dismiss("the group is closed")
 
@@ -377,15 +394,18 @@ class Group(ObjectCalls):
         self.receipts.levels = stack.chain.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self._know_objects()
+        report(
+            "view.installed",
+            "view %d: %s, order %s",
+            view.number,
+            ", ".join(view.names),
+            view.recipe,
+            group=self.name,
+        )
         if self._is_addressed and view.number > 1:
             self.carrier.knows(stack.me, addresses_of(view))
         if self.fits:
             stack.fit(self.carrier.granted)
-
-    def _session(self) -> Session:
-        session = self.stack.layer(Session.name)
-        assert isinstance(session, Session)
-        return session
 
     def _know_pause(self) -> None:
         """A pause begins or ends: whoever waits is told, and none waits for a majority without knowing it."""
@@ -421,6 +441,7 @@ class Group(ObjectCalls):
         if self._error is not None:
             return
         self._error = self._reading.error = error
+        report("group.failed", "%s", error, group=self.name)
         self._dismiss(f"the group has failed: {error}")
 
     def _dismiss(self, why: str) -> None:

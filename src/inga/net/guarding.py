@@ -7,7 +7,7 @@ from functools import cache
 from inga.keys.identity import Identity
 from inga.keys.secret import Secret
 from inga.model.errors import UsageError
-from inga.net.log import log
+from inga.net.log import report
 from inga.net.options import JoinOptions
 from inga.net.sieve import LARGE
 from inga.recipes import Recipe
@@ -41,7 +41,8 @@ def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> GroupG
 @cache
 def warn_plain(group: str) -> None:
     """Say once that a group is open to everybody who reaches its network."""
-    log.warning(
+    report(
+        "group.plain",
         "group %s is not secured: whoever reaches its network can read what is said in it, speak in the name of members and "
         "stall it; pass secret= or identity=, which `inga keys` makes",
         group,

@@ -16,7 +16,7 @@ from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, addresses_of
 from inga.net.guarding import guard_of, warn_plain
-from inga.net.log import log
+from inga.net.log import report
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
 from inga.net.seeds import SeedFile, Seeds, look_for
@@ -303,7 +303,7 @@ class _Door:
                 raise newcomer.refused
             now = loop.time()
             if now >= warn_at:
-                log.warning("%s still waits to be let in: is anybody there?", newcomer.member.name)
+                report("join.waits", "%s still waits to be let in: is anybody there?", newcomer.member.name)
                 warn_at = float("inf")
             if newcomer.wake <= now:
                 for to, datagram in newcomer.tick(now):

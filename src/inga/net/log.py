@@ -1,8 +1,58 @@
-"""Where live members write what people should know."""
+"""What live members write to the log: sentences for people, each with the name of an event that programs can rely on.
+
+    logging.getLogger("inga").addHandler(handler)
+    handler.setFormatter(JsonLines())      # if programs read it: one JSON object a line
+
+A record has `event`, one of EVENTS, and, where that is known, `group`. Names and texts come from the network, too: they are
+escaped, so that they command no terminal and end no line.
+"""
 
 import logging
+from typing import Any
 
-from inga.model.text import printable
+from inga.model.text import json_line, printable
+
+EVENTS: dict[str, tuple[int, str]] = {
+    "group.joined": (logging.INFO, "This member is in the group, and its sockets are open"),
+    "group.closed": (logging.INFO, "It has left and closed its sockets"),
+    "group.failed": (logging.ERROR, "It has stopped for good; the iteration raises the same error"),
+    "group.plain": (logging.WARNING, "The group is not secured"),
+    "group.differs": (
+        logging.WARNING,
+        "Somebody is in a group of this name with other members, order or options",
+    ),
+    "group.paused": (logging.WARNING, "Too few members are here to go on: nothing is sent"),
+    "group.resumed": (logging.WARNING, "The pause is over"),
+    "group.homeless": (
+        logging.WARNING,
+        "The others went on without this member, which asks to be let in again",
+    ),
+    "view.installed": (logging.INFO, "Another view is in force: who is a member, and which order"),
+    "view.waits": (logging.WARNING, "A change of the view waits for members that do not answer"),
+    "members.missing": (logging.WARNING, "`group.ready()` waits for members that were not met"),
+    "member.failed": (logging.WARNING, "A member was not heard for `detect` seconds, and is excluded"),
+    "member.unreachable": (logging.WARNING, "A member does not answer during a change, and is left out"),
+    "member.slow": (logging.WARNING, "A member has held up the others for too long, and is excluded"),
+    "sending.waits": (logging.WARNING, "Sending has waited for 5 s, for whom the text says"),
+    "delivery.waits": (logging.WARNING, "Delivery has waited for 5 s, for whom the text says"),
+    "join.waits": (logging.WARNING, "One that wants to join has not been let in yet"),
+    "state.waits": (logging.WARNING, "One that joined waits for the state of the group"),
+    "state.refused": (logging.WARNING, "A member could not give the state to one that joined"),
+    "state.missing": (logging.WARNING, "One that joined begins without the state of the group"),
+    "state.lost": (logging.WARNING, "All who had the state of an object are gone: it begins anew"),
+    "state.failed": (logging.ERROR, "The application raised an error when asked for its state"),
+    "history.unreadable": (logging.WARNING, "What was said before this member joined cannot be read"),
+    "relay.gone": (logging.WARNING, "The member that passed on all messages is gone"),
+    "stranger.refused": (logging.WARNING, "Somebody could not prove to be a member"),
+    "trace.numbers": (logging.WARNING, "Parts of a group may give newcomers the same numbers in a trace"),
+    "multicast.opened": (logging.INFO, "Where the group is heard, by which interface, and why that one"),
+    "tcp.refused": (logging.WARNING, "A TCP connection was closed; at DEBUG from the second time on"),
+    "kernel.unfiltered": (logging.DEBUG, "The kernel does not filter datagrams for us"),
+    "orb.unjoined": (logging.WARNING, "An ORB could not join a group that a reference names"),
+    "orb.deaf": (logging.WARNING, "An ORB hears no requests to a group any more"),
+    "orb.failed": (logging.WARNING, "A servant raised an error that its interface does not declare"),
+}
+"""Every event: its level, and what it means."""
 
 
 class Printable(logging.Filter):
@@ -13,5 +63,37 @@ class Printable(logging.Filter):
         return True
 
 
+class JsonLines(logging.Formatter):
+    """Records as JSON, one a line: `time` in seconds since 1970, `level`, `event`, `group`, `text`, and `error` if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        found = {
+            "time": round(record.created, 6),
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", None),
+            "group": getattr(record, "group", None),
+            "text": record.getMessage(),
+            "error": self.formatException(record.exc_info) if record.exc_info else None,
+        }
+        return json_line({key: value for key, value in found.items() if value is not None})
+
+
 log = logging.getLogger("inga")
 log.addFilter(Printable())
+
+
+def report(
+    event: str,
+    text: str,
+    *args: Any,
+    group: str | None = None,
+    level: int | None = None,
+    error: BaseException | None = None,
+) -> None:
+    """Log an event: the sentence is `text` with `args` in it, after the name of the `group`, if it is one group's."""
+    extra = {"event": event, "group": None if group is None else printable(group)}
+    if group is not None:
+        text, args = f"group %s: {text}", (group, *args)
+    log.log(
+        EVENTS[event][0] if level is None else level, text, *args, exc_info=error, extra=extra, stacklevel=2
+    )

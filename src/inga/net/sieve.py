@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable
 
 from inga.net.address import HostPort
-from inga.net.log import log
+from inga.net.log import report
 
 LARGE = 4096
 """Octets of the largest datagram that comes in from anywhere; whoever has not proven who it is needs no larger ones."""
@@ -46,12 +46,12 @@ def attach(sock: socket.socket, own: HostPort | None, admitted: Iterable[str] | 
     try:
         _attach(sock, program(own, admitted))
     except OSError as error:  # too long for this kernel; and what is attached keeps out who came since
-        log.debug("no filter of large datagrams: %s", error)
+        report("kernel.unfiltered", "no filter of large datagrams: %s", error)
         try:
             sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
             _attach(sock, program(own, None))
         except OSError as another:
-            log.debug("no filter for our own multicasts: %s", another)
+            report("kernel.unfiltered", "no filter for our own multicasts: %s", another)
 
 
 def dropped(sock: socket.socket) -> int:

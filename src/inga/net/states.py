@@ -17,7 +17,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.event import Incident
 from inga.model.packet import Buffer
 from inga.model.view import View
-from inga.net.log import log
+from inga.net.log import report
 from inga.net.options import GiveState, JoinOptions, TakeState
 from inga.net.reading import Reading
 from inga.recipes import find
@@ -169,7 +169,7 @@ class States:
             try:
                 self._reading.insert(self._history.restore(spool.read(), self._stack.now))
             except WireError as error:
-                log.warning("what was said before we joined cannot be read: %s", error)
+                report("history.unreadable", "what was said before we joined cannot be read: %s", error)
         return None
 
     async def _hand_to_application(self, spool: "SpooledTemporaryFile[bytes]") -> None:
@@ -205,7 +205,7 @@ class States:
                         transfer.put(outgoing, _checked(chunk))
                     self._schedule()
         except Exception as error:
-            log.exception("the application could not give its state to one that joins")
+            report("state.failed", "the application could not give its state to one that joins", error=error)
             self._stack.advance(time())
             transfer.refuse(outgoing, f"{type(error).__name__}: {error}")
             self._schedule()

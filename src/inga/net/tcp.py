@@ -22,7 +22,7 @@ from typing import cast
 from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, parse_host_port
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
-from inga.net.log import log
+from inga.net.log import report
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
 
@@ -232,9 +232,12 @@ class _Connection(asyncio.BufferedProtocol):
         if transport is None or transport.get_write_buffer_size() > BACKLOG_MAX:
             return False
         if isinstance(datagram, list):
-            transport.writelines([LENGTH.pack(sum(map(len, datagram))), *datagram])
+            size = sum(map(len, datagram))
+            transport.writelines([LENGTH.pack(size), *datagram])
         else:
-            transport.write(LENGTH.pack(len(datagram)) + datagram)
+            size = len(datagram)
+            transport.write(LENGTH.pack(size) + datagram)
+        self._carrier.bytes_out += size
         return True
 
     def close(self) -> None:
@@ -274,6 +277,8 @@ class _Connection(asyncio.BufferedProtocol):
             else:
                 burst.append((frame, cast(Hashable, self.place)))
         if burst:
+            self._carrier.received += len(burst)
+            self._carrier.bytes_in += sum([len(frame) for frame, _ in burst])
             self._deliver(burst)
         self._make_room(at, needed)
         is_paused = len(burst) == FRAMES_TURN
@@ -318,7 +323,9 @@ class _Connection(asyncio.BufferedProtocol):
         """Hang up."""
         self._carrier.counts["refused"] += 1
         is_first = self._carrier.counts["refused"] == 1  # a person need not read what a stranger can repeat
-        log.log(logging.WARNING if is_first else logging.DEBUG, "a TCP connection was closed: %s", why)
+        report(
+            "tcp.refused", "a TCP connection was closed: %s", why, level=None if is_first else logging.DEBUG
+        )
         self._carrier.lost(self)
         self._filled = 0
         self.close()

@@ -90,7 +90,9 @@ class LiveTraces(Census):
                     found.append(process)
                 process += 1
         except TraceError as error:
-            self._stack.notice(f"other parts of the group may give newcomers the same numbers: {error}")
+            self._stack.notice(
+                "trace.numbers", f"other parts of the group may give newcomers the same numbers: {error}"
+            )
             found += range(process, process + count - len(found))
         return found
 

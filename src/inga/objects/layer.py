@@ -34,6 +34,7 @@ from inga.objects.outbox import Outbox
 from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
 from inga.session.pressure import QUEUE_MIN, Unread
+from inga.stack.figures import Figures
 from inga.stack.layer import Layer
 from inga.wire.invocation import decode, enclose, enclosed, encode
 from inga.wire.value import copied, put
@@ -90,8 +91,11 @@ class ObjectOrder(Unordered):
         self.crowded = crowded
         self.keyed = not total and (made.key is not None or made.keys is not None)
         self._keys = made.keys
-        self._key = _dealt(made.keys) if made.key is None else _checked(made.key)
-        self.key_max = KEY_MAX if self.keyed and made.key is not None else 0  # bytes of a message's key
+        # Which other messages a message is in order with.
+        self.key_of = _dealt(made.keys if self.keyed else None)
+        self.key_max = 0  # bytes of a message's key
+        if self.keyed and made.key is not None:
+            self.key_of, self.key_max = _checked(made.key), KEY_MAX
         self._options = made.options(reliable=self.reliable)
         self._unread = Unread(queue_max)
         self.rows = ObjectRows()  # what traces say of our objects
@@ -209,10 +213,6 @@ class ObjectOrder(Unordered):
                 )
             )
         self._act(self.host.tick(now))
-
-    def key_of(self, payload: bytes) -> Any:
-        """Which other messages a message is in order with."""
-        return 0 if not self.keyed else self._key(payload)
 
     def _act(self, sends: Iterable[Transmit], origin: Packet | None = None) -> None:
         """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
@@ -377,6 +377,12 @@ class ObjectOrder(Unordered):
     @property
     def outstanding(self) -> int:
         return self.host.engine.links.outstanding
+
+    def account(self, figures: Figures) -> None:
+        figures.limits[self.name] = self._options.window
+        for member, peer in self.host.engine.links.peers.items():
+            if peer.acked < peer.sent and member in self.stack.peers:
+                figures.lacks(member, peer.sent - peer.acked, 0.0)
 
     def blockers(self) -> Iterable[int]:
         return self.host.engine.links.full or self.awaited()

@@ -15,8 +15,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from inga.certify.certificate import WITNESSES
-from inga.certify.checks import CHECKS
 from inga.certify.verdict import Certificate, Witness
+from inga.model.errors import UsageError
+from inga.model.html import html_table
 from inga.pipeline import tables
 from inga.pipeline.capture import open_capture, ordered_table
 from inga.pipeline.jobs import check_trace, incomparable, measures
@@ -30,9 +31,6 @@ from inga.trace.schema import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SHOWN = 20
-"""Violations in the HTML of a certificate."""
-
 
 def read(spark: "SparkSession", path: str) -> "DataFrame":
     """The rows of a trace, with the columns that docs/trace.md describes."""
@@ -44,11 +42,15 @@ def read(spark: "SparkSession", path: str) -> "DataFrame":
 
 
 def check(
-    spark: "SparkSession", path: str, checks: Sequence[str] | None = None, *, witnesses: int = WITNESSES
+    spark: "SparkSession | None",
+    path: str,
+    checks: Sequence[str] | None = None,
+    *,
+    witnesses: int = WITNESSES,
 ) -> "CheckedTrace":
     """Certify a trace: what the run claims, or these checks, or `["all"]`. Of each that fails, `witnesses` violations are
-    explained."""
-    trace, certificate = check_trace(path, checks, session=spark, witnesses=witnesses)
+    explained. Without a session (None) it is done in this process, and the results are there as Arrow and pandas."""
+    trace, certificate = check_trace(path, checks, session=spark, master=None, witnesses=witnesses)
     return CheckedTrace(spark, trace, certificate)
 
 
@@ -129,9 +131,23 @@ class CheckedTrace:
         """What lies behind the violations, the most frequent first: cause, count, checks."""
         return self._frame(tables.causes(self.certificate))
 
+    @property
+    def arrow(self) -> dict[str, Any]:
+        """`verdicts`, `violations` and `causes` as Arrow tables, with a session and without."""
+        return {
+            "verdicts": tables.verdicts(self.trace, self.certificate),
+            "violations": tables.violations(self.certificate),
+            "causes": tables.causes(self.certificate),
+        }
+
+    @property
+    def pandas(self) -> dict[str, Any]:
+        """The same as frames of pandas."""
+        return {name: table.to_pandas() for name, table in self.arrow.items()}
+
     def explain(self, violation: Any) -> str:
         """A violation for a person to follow, step by step: a row of `violations`, or the number of one, counted from 0."""
-        witnesses = list(self._witnesses())
+        witnesses = self.certificate.witnesses
         if isinstance(violation, int):
             return _explained(witnesses[violation], self.certificate.names)
         at = {(each.check, each.process, each.pos, *each.message): each for each in witnesses}
@@ -142,10 +158,9 @@ class CheckedTrace:
         """Add the tables of this run to those in a directory, in place of what was written of the same run before."""
         tables.write(directory, self.trace, self.certificate, date=date)
 
-    def _witnesses(self) -> Iterator[Witness]:
-        return (witness for check in self.certificate.checks for witness in check.witnesses)
-
     def _frame(self, table: Any) -> "DataFrame":
+        if self._spark is None:
+            raise UsageError("without a Spark session there are no DataFrames of it: see .arrow and .pandas")
         frame: DataFrame = self._spark.createDataFrame(table)
         return frame
 
@@ -154,14 +169,7 @@ class CheckedTrace:
         return f"<{self.trace.path}: {self.verdict} ({checks})>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (check.name, check.verdict, f"{check.violations:,}", CHECKS[check.name].statement, check.reason)
-            for check in self.certificate.checks
-        ]
-        head = ("check", "verdict", "violations", "what it says", "reason")
-        sentences = [f"<li>{escape(each.check)}: {escape(each.text)}</li>" for each in self._witnesses()]
-        more = f"<ul>{''.join(sentences[:SHOWN])}</ul>" if sentences else ""
-        return f"<p><b>{escape(self.verdict)}</b>: {escape(self.trace.path)}</p>{_html(head, rows)}{more}"
+        return f"<p>{escape(self.trace.path)}</p>{self.certificate._repr_html_()}"
 
 
 class Metrics(Mapping[str, Any]):
@@ -182,7 +190,9 @@ class Metrics(Mapping[str, Any]):
         return len(self._frames)
 
     def _repr_html_(self) -> str:
-        return _html(("table", "columns"), [(name, ", ".join(frame.columns)) for name, frame in self.items()])
+        return html_table(
+            ("table", "columns"), [(name, ", ".join(frame.columns)) for name, frame in self.items()]
+        )
 
 
 def _explained(witness: Witness, names: Sequence[str]) -> str:
@@ -193,9 +203,3 @@ def _explained(witness: Witness, names: Sequence[str]) -> str:
     if witness.segment:
         lines.append(f"  in {witness.segment}")
     return "\n".join(lines)
-
-
-def _html(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    cells = "".join(f"<th>{escape(each)}</th>" for each in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(each)}</td>" for each in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"

@@ -48,6 +48,7 @@ def run(
     starting: CountProgress = lambda started: None,
     say: TellStory = lambda text: None,
     mishaps: Sequence[Mishap] | None = None,
+    metrics: int | None = None,
 ) -> Result:
     """Start the members, let things befall them, judge what they wrote in their diaries. `mishaps`: others than the trial's."""
     recipe = find(trial.order)
@@ -56,7 +57,7 @@ def run(
     with ExitStack() as around:
         scratch = Path(around.enter_context(tempfile.TemporaryDirectory(prefix="inga-live-")))
         network = network_of(trial, planned, around)
-        configs = [*survivors(trial, planned, scratch, trace, full=full, network=network)]
+        configs = [*survivors(trial, planned, scratch, trace, full=full, network=network, metrics=metrics)]
         around.enter_context(recorded(trial, trace, full=full))
         founders = configs[: trial.members]
         cluster = around.enter_context(Cluster("inga.runs.survivor:play", founders))
@@ -114,9 +115,10 @@ def survivors(
     *,
     full: bool,
     network: SwitchedNetwork | None,
+    metrics: int | None,
 ) -> Iterator[dict[str, Any]]:
     """What each process is told: founders, then those that start on the way, in their order."""
-    known = configs_of(trial, scratch, trace, full=full, network=network)
+    known = configs_of(trial, scratch, trace, full=full, network=network, metrics=metrics)
     by_name = {config["join"]["name"]: config for config in known}
     later = [mishap for mishap in mishaps if mishap.do in ("return", "join")]
     total = trial.members + len(later)

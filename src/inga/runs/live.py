@@ -53,6 +53,7 @@ def run(
     judged: bool = True,
     progress: CountProgress = lambda taken: None,
     starting: CountProgress = lambda started: None,
+    metrics: int | None = None,
 ) -> Result:
     """Start the members, let them talk, judge what they wrote in their diaries; or only count, if it is not to be judged."""
     recipe = find(trial.order)
@@ -60,7 +61,7 @@ def run(
     workload = trial.workload
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
-        configs = configs_of(trial, Path(scratch), trace, full=full, judged=judged)
+        configs = configs_of(trial, Path(scratch), trace, full=full, judged=judged, metrics=metrics)
         late = frozenset(range(workload.members, len(configs)))
         processes = list(range(len(configs)))  # of workers, by which the group knows them
         views: dict[int, list[int]] = {}
@@ -216,10 +217,14 @@ def configs_of(
     full: bool,
     judged: bool = True,
     network: SwitchedNetwork | None = None,
+    metrics: int | None = None,
 ) -> list[dict[str, Any]]:
     """What each member is told. It has messages to take, and a diary in `scratch` if it is judged, unless it calls objects.
-    Members are in the namespaces of the `network`, if there is one."""
+    Members are in the namespaces of the `network`, if there is one. `metrics`: the port at which the first serves its figures; the
+    others have those after it."""
     founders = trial.members
+    if metrics is not None and not 0 < metrics <= (1 << 16) - founders - trial.join:
+        raise UsageError(f"there is no port for each of {founders + trial.join} members from {metrics} on")
     if founders + trial.join > MEMBERS_MAX:
         raise UsageError(
             f"{founders + trial.join} live members would be as many processes, and {MEMBERS_MAX} are the most that "
@@ -263,6 +268,7 @@ def configs_of(
             },
             "within": () if network is None else network.command(name),
             "me": me,
+            "metrics": None if metrics is None else metrics + me,
             "trial": asdict(trial),
             "expected": expected[me],
             "diary": str(scratch / f"{me}.diary") if judged else None,

@@ -13,13 +13,12 @@ from typing import Any
 
 from inga.model.errors import IngaError
 from inga.net.group import Group
-from inga.net.join import join
 from inga.objects.declare import Abort
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.runs.cluster import Cluster, WorkerDied
 from inga.runs.live import START_SECONDS, CountProgress, configs_of, gather_ready, patience, recorded
-from inga.runs.member import Pace, joining
+from inga.runs.member import Pace, joined
 from inga.runs.worker import WorkerLink
 from inga.trial.calls import CallJudge, CallResult, ClientRequest
 from inga.trial.result import packets_sent
@@ -41,9 +40,10 @@ def run(
     full: bool = True,
     progress: CountProgress = lambda done: None,
     starting: CountProgress = lambda started: None,
+    metrics: int | None = None,
 ) -> CallResult:
     """Start the members, let them call, judge what they say."""
-    configs = configs_of(trial, Path(), trace, full=full)
+    configs = configs_of(trial, Path(), trace, full=full, metrics=metrics)
     with recorded(trial, trace, full=full), Cluster(JOB, configs) as cluster:
         gather_ready(cluster, starting)
         started = monotonic()
@@ -111,7 +111,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """From joining to leaving."""
     trial, me = Trial(**config["trial"]), config["me"]
     load = trial.load
-    async with join(**joining(config, objects=trial.classes(trial.misdeclare))) as group:
+    async with joined(config, objects=trial.classes(trial.misdeclare)) as group:
         order = group.stack.layer("object")
         assert isinstance(order, ObjectOrder)
         order.rows.diary = []

@@ -10,7 +10,8 @@ taken then depends on when they came: everybody says to whom it has sent, and th
 import asyncio
 from array import array
 from collections import Counter, deque
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -21,6 +22,7 @@ from inga.model.errors import WouldBlock
 from inga.model.view import View
 from inga.net.group import Group
 from inga.net.join import join
+from inga.net.serving import serve_metrics
 from inga.runs.worker import WorkerLink
 from inga.trial.trial import Trial
 from inga.trial.workload import Workload, number_of
@@ -44,7 +46,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     trial, me, late = Trial(**config["trial"]), config["me"], config["join"]["late"]
     if late:
         await link.hear()
-    async with join(**joining(config)) as group:
+    async with joined(config) as group:
         await group.ready()
         if not late:
             link.say("ready")
@@ -79,10 +81,16 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     )
 
 
-def joining(config: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The arguments with which a member joins, as its launcher has written them."""
+@asynccontextmanager
+async def joined(config: dict[str, Any], **more: Any) -> AsyncIterator[Group]:
+    """Join as the launcher has written it, and serve metrics if it wants that."""
     said = {**config["join"], **more}
-    return {**said, "faults": Faults(**said["faults"]) if said["faults"] else None}
+    faults = Faults(**said["faults"]) if said["faults"] else None
+    async with AsyncExitStack() as around:
+        group = await around.enter_async_context(join(**{**said, "faults": faults}))
+        if config["metrics"] is not None:
+            await around.enter_async_context(await serve_metrics(group, port=config["metrics"]))
+        yield group
 
 
 class Pace:

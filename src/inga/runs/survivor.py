@@ -26,11 +26,10 @@ from inga.model.errors import Excluded, IngaError
 from inga.model.event import Missed
 from inga.model.view import View
 from inga.net.group import Group
-from inga.net.join import join
 from inga.objects.declare import Abort
 from inga.objects.layer import ObjectOrder
 from inga.runs.live_calls import AT_ONCE
-from inga.runs.member import Pace, joining, planned_sends
+from inga.runs.member import Pace, joined, planned_sends
 from inga.runs.worker import WorkerLink
 from inga.session.description import described
 from inga.trial.calls import ClientRequest
@@ -49,7 +48,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     trial = Trial(**config["trial"])
     heard = HeardState()
     more = heard.handlers if trial.echo and trial.objects is None else {}
-    async with join(**joining(config, objects=trial.classes(trial.misdeclare), **more)) as group:
+    async with joined(config, objects=trial.classes(trial.misdeclare), **more) as group:
         group.on_merge(lambda view: link.say("merged", parts=view.merged))
         survivor = (Talker if trial.objects is None else Caller)(group, trial, config, link, heard)
         watching = asyncio.create_task(survivor.watch())

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from inga.model.errors import KeysError, WireError
+from inga.model.notice import Notice
 from inga.model.packet import Buffer
 from inga.model.text import printable
 from inga.model.view import View
@@ -173,7 +174,7 @@ class GroupGuard:
         self._now = 0.0
         self.wake: float | None = None
         self.rejected: Counter[str] = Counter()  # datagrams, by reason
-        self._notices: list[str] = []
+        self._notices: list[Notice] = []
         self.failures: dict[
             str, str
         ] = {}  # what is wrong with those who could not prove who they are, by address
@@ -617,7 +618,7 @@ class GroupGuard:
         """Whether anybody has proven who it is."""
         return bool(self._channels)
 
-    def told(self) -> list[str]:
+    def told(self) -> list[Notice]:
         """What a person is to know, since the last call."""
         told, self._notices = self._notices, []
         return told
@@ -626,7 +627,7 @@ class GroupGuard:
         """Tell a person, once of each that fails."""
         where = as_text(address)
         if where not in self.failures and len(self.failures) < FAILED_MAX:
-            self._notices.append(f"whoever is at {printable(where)} {why}")
+            self._notices.append(Notice("stranger.refused", f"whoever is at {printable(where)} {why}"))
             self._knock(_at(address))  # so that it sees the difference, too
         if len(self.failures) < FAILED_MAX:
             self.failures[where] = why

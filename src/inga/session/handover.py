@@ -117,7 +117,7 @@ class Handover:
         stack = self._session.stack
         here = [member for member in holders if member in stack.peers]
         if not here:
-            stack.notice(f"all who had the state of {topic!r} are gone: it begins anew")
+            stack.notice("state.lost", f"all who had the state of {topic!r} are gone: it begins anew")
             self._take(topic, None)
             return
         offset = len(self._come.get(topic, b""))

@@ -128,7 +128,7 @@ class Parts:
         self._patience = self._alone_after.next(stack.rng)
         self._asking = Asking(host, stack.now)
         stack.member = stack.member.reborn()
-        stack.notice("without a view: asking to be let in")
+        stack.notice("group.homeless", "without a view: asking to be let in")
         self._pause.reset()
         self.wake = stack.now
 

@@ -320,4 +320,4 @@ class Presence:
         text = f"{name} is in a group of this name, but with {what}: no message passes between the two"
         if (name, text) not in self._told and len(self._told) < DIFFERENCES_MAX:
             self._told.add((name, text))
-            self._session.stack.notice(text[:TEXT_MAX])
+            self._session.stack.notice("group.differs", text[:TEXT_MAX])

@@ -23,6 +23,9 @@ ASKS_MAX = 16
 WARN_AFTER = 5.0
 """Seconds of waiting before a person is told for whom."""
 
+WAITS = {"sending": "sending.waits", "delivery": "delivery.waits"}
+"""What a person is told of, and the event in the log."""
+
 WAITS_MAX = 64
 """Members of whom it is known how long they were waited for."""
 
@@ -124,6 +127,16 @@ class Pressure:
         self.wake = min(moments, default=NEVER)
 
     @property
+    def blocked_for(self) -> float:
+        """Seconds since when nothing may be sent, because of a window."""
+        return 0.0 if self._sending_since is None else self._session.stack.now - self._sending_since
+
+    @property
+    def held_for(self) -> float:
+        """Seconds since something is held and nothing is delivered."""
+        return 0.0 if self._holding_since is None else self._session.stack.now - self._holding_since
+
+    @property
     def waits(self) -> dict[str, float]:
         """For whom sending has waited, and for how many seconds in all; waits of less than a second are not counted."""
         since, now = self._sending_since, self._session.stack.now
@@ -141,7 +154,7 @@ class Pressure:
         else:
             return  # the packets that are missing were those of a member that has left
         self._warned.add(what)
-        stack.notice(f"{what} has waited {WARN_AFTER:g} s{whom}")
+        stack.notice(WAITS[what], f"{what} has waited {WARN_AFTER:g} s{whom}")
 
     def _watch(self) -> None:
         """Something has begun to wait, or waits no more."""

@@ -81,4 +81,5 @@ class Questions:
         stack = self._session.stack
         if not self._warned and stack.now - self._since >= WARN_AFTER:
             self._warned = True
-            stack.notice(f"a change of the view has waited {WARN_AFTER:g} s for {stack.view.listed(missing)}")
+            waited = f"a change of the view has waited {WARN_AFTER:g} s for {stack.view.listed(missing)}"
+            stack.notice("view.waits", waited)

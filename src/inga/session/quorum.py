@@ -202,14 +202,14 @@ class Quorum:
         self._session.parts.look()
         if not self._is_told:
             self._is_told = True
-            stack.notice(text)
+            stack.notice("group.paused", text)
             self._session.changes.wishes.end(text)
             stack.to_deliver.append(Paused(stack.view, names))
 
     def _resumed(self) -> None:
         stack = self._session.stack
         self._is_told = False
-        stack.notice("the pause is over")
+        stack.notice("group.resumed", "the pause is over")
         stack.to_deliver.append(Resumed(stack.view))
 
 

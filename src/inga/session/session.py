@@ -40,7 +40,7 @@ from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
 from inga.stack.guard import Guard
 from inga.stack.layer import Layer
-from inga.stack.stack import Done
+from inga.stack.stack import Done, Stack
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
 
@@ -361,3 +361,10 @@ class Session(Layer):
     def say_outside(self, whom: int | None, do: str, **what: Any) -> None:
         """Send a session message that belongs to no view."""
         self.say(whom, OUTSIDE, do, what)
+
+
+def session_of(stack: Stack) -> Session:
+    """The session of a member: every recipe has one."""
+    session = stack.layer(Session.name)
+    assert isinstance(session, Session)
+    return session

@@ -170,7 +170,8 @@ class Silence:
             return
         for member in sorted(lost):
             self._session.stack.notice(
-                f"{self._session.stack.view.names[member]} does not answer: the view changes without it"
+                "member.unreachable",
+                f"{self._session.stack.view.names[member]} does not answer: the view changes without it",
             )
         self._session.exclude(lost)
 
@@ -223,7 +224,8 @@ class Silence:
         may_go_on = quorum.is_enough(failed | self.overdue)
         if failed and leads and may_go_on and stack.now >= self.lenient_until:
             for member in sorted(failed - self._absent):
-                stack.notice(f"{stack.view.names[member]} has failed: not heard for {self.detect:g} s")
+                name = stack.view.names[member]
+                stack.notice("member.failed", f"{name} has failed: not heard for {self.detect:g} s")
             self._session.exclude(failed)
 
     def _rearm(self) -> None:

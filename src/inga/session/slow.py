@@ -145,7 +145,7 @@ class Slow:
         slow = {member for member, (since, last) in accused.items() if last - since >= DENY_WITHIN}
         leads = all(member in slow | stack.left for member in range(stack.me))
         if slow and leads and stack.views.follow and session.quorum.is_enough(slow | session.silence.overdue):
-            stack.notice(f"{stack.view.listed(slow)}: {self.why}")
+            stack.notice("member.slow", f"{stack.view.listed(slow)}: {self.why}")
             self.expelled |= slow
             session.exclude(slow)
 

@@ -157,7 +157,7 @@ class Transfer:
             if not self._is_warned and now - self._since >= WARN_AFTER:
                 self._is_warned = True
                 whom = "" if self._donor is None else f" for {self._donor[0]}"
-                stack.notice(f"the state of the group has waited {WARN_AFTER:g} s{whom}")
+                stack.notice("state.waits", f"the state of the group has waited {WARN_AFTER:g} s{whom}")
 
     # What drivers do
 
@@ -292,7 +292,7 @@ class Transfer:
             return
         if not nobody:
             self._refusal, self._donor = f"{person[0]}: {why}", None
-            stack.notice(f"no state from {self._refusal}")
+            stack.notice("state.refused", f"no state from {self._refusal}")
             self.wake = NEVER
             self._session.changes.wishes.renew()
         elif self._refusal is not None:
@@ -314,7 +314,7 @@ class Transfer:
     def _give_up(self, why: str) -> None:
         assert self.incoming is not None
         self.lacks, self.wake, self.incoming.is_given_up = False, NEVER, True
-        self._session.stack.notice(f"we begin without the state of the group: {why}")
+        self._session.stack.notice("state.missing", f"we begin without the state of the group: {why}")
 
     def _fetch(self) -> None:
         assert self.incoming is not None

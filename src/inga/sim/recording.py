@@ -58,16 +58,21 @@ class Recording(Census):
             until_done()
             complete = True
         finally:
-            stacks = [site.stack for site in sim.sites if site.has_crashed and site.newcomer is None]
-            gone = {stack.view.processes[stack.me] for stack in stacks}
-            crashed = {index for process in gone for index in self.numbers(process)}
-            total = max(site.stack.view.total for site in sim.sites if site.newcomer is None)
-            for index in sorted({*range(self.size(total))} - self._writers.keys()):
-                crashed.add(index)  # it was let in, and crashed before it heard of that
-                self._add(index, f"process {index}", self.size(total))
-            for index, writer in self._writers.items():
-                writer.close(complete=complete, crashed=index in crashed)
-        replace(self._manifest, complete=True).write(self._directory)
+            self.end(sim, complete=complete)
+
+    def end(self, sim: Sim, *, complete: bool) -> None:
+        """The run is over, or has broken off."""
+        stacks = [site.stack for site in sim.sites if site.has_crashed and site.newcomer is None]
+        gone = {stack.view.processes[stack.me] for stack in stacks}
+        crashed = {index for process in gone for index in self.numbers(process)}
+        total = max(site.stack.view.total for site in sim.sites if site.newcomer is None)
+        for index in sorted({*range(self.size(total))} - self._writers.keys()):
+            crashed.add(index)  # it was let in, and crashed before it heard of that
+            self._add(index, f"process {index}", self.size(total))
+        for index, writer in self._writers.items():
+            writer.close(complete=complete, crashed=index in crashed)
+        if complete:
+            replace(self._manifest, complete=True).write(self._directory)
 
 
 class MemberTraces:

@@ -28,6 +28,7 @@ from typing import Any, Protocol
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
+from inga.model.html import html_table
 from inga.model.packet import Packet
 from inga.model.steps import Book, Trace
 from inga.model.view import Member, View
@@ -52,6 +53,9 @@ from inga.trial.workload import Workload
 
 DELAY = Faults(delay_min=0.001, delay_max=0.01)
 """Links of a local network, unless said otherwise: 1 to 10 ms."""
+
+TEXTS_SHOWN = 8
+"""Messages of each member that a notebook shows."""
 
 EVENTS_MAX = 200_000
 """Events, besides a thousand for each copy of a message, after which a run is given up as unquiet."""
@@ -234,6 +238,38 @@ class Sim:
     def recovery(self) -> dict[str, int]:
         """What was lost, and what members did about it."""
         return recovered([{"lost": self.network.lost}, *(site.stack.counts for site in self.sites)])
+
+    def deliveries(self) -> list[dict[str, Any]]:
+        """What applications took, one row each, in the order of each member: for `pandas.DataFrame`, `pyarrow.Table.from_pylist`
+        or `spark.createDataFrame`."""
+        return [
+            {
+                "member": site.name,
+                "n": n,
+                "sender": delivery.sender,
+                "view": delivery.batch.packet.view,
+                "seq": delivery.batch.packet.seq,
+                "data": bytes(delivery.data),
+            }
+            for site in self.sites
+            for n, delivery in enumerate(site.taken, 1)
+        ]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                site.name,
+                "member" if site.is_member else "crashed" if site.has_crashed else "left",
+                site.stats().sent if site.is_member else "",
+                len(site.taken),
+                ", ".join(site.texts[:TEXTS_SHOWN]) + (", …" if len(site.taken) > TEXTS_SHOWN else ""),
+            )
+            for site in self.sites
+        ]
+        broken = sum(self.oracle.broken[name] for name in self.guarantees)
+        verdict = f"{broken:,} times broken" if broken else "kept so far"
+        caption = f"{self.order}, seed {self.seed}, {self.now:.3f} s: promises {verdict}"
+        return html_table(("name", "is", "sent", "taken", "what it took"), rows, caption)
 
     # What is to happen
 

@@ -14,13 +14,15 @@ from inga.model.errors import Excluded, UsageError
 from inga.model.event import Incident
 from inga.model.invocation import ONE_WAY, SYNCHRONOUS
 from inga.model.receipt import Receipt
+from inga.model.stats import Stats
 from inga.model.view import View
 from inga.objects.declare import Target
 from inga.objects.invoke import Body, Root
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.session.newcomer import Newcomer
-from inga.session.session import Session
+from inga.session.session import session_of
+from inga.session.snapshot import snapshot
 from inga.sim.states import SiteStates
 from inga.stack.stack import Address, Datagram, Stack
 from inga.trial.workload import HEADER, Workload
@@ -96,6 +98,11 @@ class Site:
         """What the application took, as text."""
         return [bytes(delivery.data).decode(errors="replace") for delivery in self.taken]
 
+    def stats(self) -> Stats:
+        """All that is known about the group here and now, as `group.stats()` has it; there are no sockets to count at."""
+        state = "failed" if self.is_excluded else "closed" if self.has_left else None
+        return snapshot(self._member(), group="sim", now=self._timeline.now, state=state)
+
     @property
     def is_member(self) -> bool:
         """Whether it is in the group and stays there."""
@@ -155,9 +162,7 @@ class Site:
         """A person decides to do without those who are missing."""
         stack = self._member()
         stack.advance(self._timeline.now)
-        session = stack.layer(Session.name)
-        assert isinstance(session, Session)
-        session.go_on()
+        session_of(stack).go_on()
         self.pump()
 
     def leave(self) -> None:

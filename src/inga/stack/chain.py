@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
 from inga.stack.budget import Supply
+from inga.stack.figures import Figures
 from inga.stack.hooks import HOOKS
 from inga.stack.layer import Layer, Pass
 from inga.wire.packet import OUTSIDE
@@ -79,6 +80,13 @@ class Chain:
     def awaited(self) -> set[int]:
         """Members because of whom nothing that is held can be delivered."""
         return {m for layer in self.having("held") if layer.held for m in layer.awaited()}
+
+    def account(self) -> Figures:
+        """What the layers say of themselves."""
+        figures = Figures(len(self._stack.view))
+        for account in self.hooks("account"):
+            account(figures)
+        return figures
 
     @property
     def order(self) -> Any:

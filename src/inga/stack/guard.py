@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from inga.model.notice import Notice
 from inga.model.packet import Buffer
 from inga.model.view import View
 
@@ -37,7 +38,7 @@ class Guard(Protocol):
         """Its time has come."""
         ...
 
-    def told(self) -> list[str]:
+    def told(self) -> list[Notice]:
         """What a person is to know, since the last call."""
         ...
 

@@ -11,6 +11,7 @@ from inga.model.packet import Buffer, Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.steps import Book
 from inga.model.view import View
+from inga.stack.figures import Figures
 from inga.stack.layer import Layer
 
 TOP_DOWN, BOTTOM_UP = False, True
@@ -71,6 +72,7 @@ HOOKS = {
     "copies": TOP_DOWN,
     "recall": TOP_DOWN,
     "packet_max": TOP_DOWN,
+    "account": TOP_DOWN,
 }
 """Every hook of which the stack calls all, or the first, and in which order it asks the layers."""
 
@@ -216,6 +218,13 @@ class Tallying(Protocol):
 
     def tally(self) -> MessageCounts:
         """How many there were so far."""
+
+
+class Accounting(Protocol):
+    """Knows something that those who operate a group want to know."""
+
+    def account(self, figures: Figures) -> None:
+        """Fill in what this layer knows, of what it keeps anyway. Called for a snapshot, and when a view ends."""
 
 
 class Seeing(Protocol):

@@ -22,6 +22,7 @@ from inga.model.compiled import mypyc_attr, restore, state_of
 from inga.model.delivery import Batch
 from inga.model.errors import IngaError, NoMajority, UsageError, WouldBlock
 from inga.model.event import Incident
+from inga.model.notice import Notice
 from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Book, Trace
@@ -65,7 +66,7 @@ class Ready:
         wake: float | None,
         writable: bool,
         error: IngaError | None,
-        notices: list[str],
+        notices: list[Notice],
     ) -> None:
         self.send = send  # 1. transmit
         self.deliver = deliver  # 2. hand to the application
@@ -156,7 +157,7 @@ class Stack:
         self.is_silenced = False  # layers of a closed view are at work
         self.to_send: list[tuple[Address, Datagram]] = []
         self.to_deliver: list[Batch | View | Incident] = []
-        self._notices: list[str] = []
+        self._notices: list[Notice] = []
         self._error: IngaError | None = None
         self.bind(layers)
         for layer in reversed(self.layers):
@@ -425,9 +426,9 @@ class Stack:
             self._error = error
             self.goodbye(now=self.now)
 
-    def notice(self, text: str) -> None:
-        """Tell a person something, through the driver's log."""
-        self._notices.append(text)
+    def notice(self, event: str, text: str) -> None:
+        """Tell a person something, through the driver's log: `net.log` lists the events."""
+        self._notices.append(Notice(event, text))
 
     # Inside
 

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from inga.model.compiled import mypyc_attr, restore
+from inga.model.compiled import mypyc_attr, restore, state_of
 from inga.model.errors import NoMajority, UsageError
 from inga.model.packet import Packet
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.stack.chain import check, has
+from inga.stack.figures import Totals
 from inga.stack.layer import Layer
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Views:
         self.next: tuple[View, Sequence[Layer], Sequence[int] | None, Sequence[int]] | None = None
         self.retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
         self._abandoned = 0  # the last view in which we were another member
+        self.since = stack.now  # when the view in force was installed
+        self.totals = Totals()  # messages of views before it
 
     def begin(self, bases: dict[str, list[int]] | None, cuts: Sequence[int]) -> None:
         """Our first view counts from here: from nothing, or, for one that joins a board, from the others' bases. `cuts`:
@@ -51,7 +54,7 @@ class Views:
         """Install a view with members appended while counts go on, as the lecture's groups do; what a newcomer has to
         know of us to start. Groups of ours close a view instead: see `session.changes`."""
         stack = self.stack
-        stack.now = now
+        stack.now = self.since = now
         stack.flush()  # what was sent so far is not for the newcomer
         stack.enter(view)
         stack.sizes[view.number] = len(view)
@@ -153,6 +156,7 @@ class Views:
         stack, old, closed = self.stack, self.stack.layers, self.stack.view
         for end in stack.chain.hooks("closed" if cut is not None else "abandoned"):
             end()
+        self.totals.close(stack.chain.account(), closed.names, view.names)
         if self.untaken:
             self.retired.append((stack.view.number, old))
         before = {layer.name: layer for layer in old}
@@ -168,6 +172,7 @@ class Views:
             self._cut_traces(view, cut, copies)
         stack.wire.close(stack.view)
         self._renumber(view)
+        self.since = stack.now
         stack.enter(view)
         stack.sizes = {view.number: len(view)}
         stack.report_wanted = stack.closing = stack.is_homeless = False
@@ -317,7 +322,7 @@ class Views:
             trace.row("join", now, view.number, peer=view.names.index(name), note=name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"next": self.next, "retired": self.retired, "_abandoned": self._abandoned}
+        return {name: value for name, value in state_of(self).items() if name != "stack"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         restore(self, state)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from inga.model.html import html_table
 from inga.trial.course import Course
 from inga.trial.oracle import Oracle
 
@@ -34,6 +35,13 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        found = {name: value for name, value in self.to_json().items() if value not in (None, {}, [])}
+        rows = [(name, value) for name, value in found.items() if name != "witnesses"]
+        rows += [("witness", text) for text in self.witnesses]
+        verdict = "not judged" if not self.judged else "pass" if not self.violations else "fail"
+        return html_table(("figure", "value"), rows, f"{self.order}: {verdict}")
 
     @property
     def pace(self) -> str:

@@ -21,6 +21,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
+from inga.session.pressure import unread_in
 
 PATIENCE: Final = 60.0
 """Seconds for which receivers keep an unfinished message: its sender repeats what is missing for as long as it lives."""
@@ -144,5 +145,6 @@ class Acknowledged(Reported[AcknowledgedSettings]):
         self._say(STATE, self._report()[len(self._ourselves()) :])
 
     def taken(self, packets: list[Packet]) -> None:
-        if not self.stack.leaving and self._has_caught_up():
+        stood_still = self._unread.behind and not self.stack.leaving
+        if stood_still and not self._unread.is_behind(unread_in(self.stack)):
             self._acknowledge()

@@ -39,6 +39,7 @@ from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
+from inga.session.pressure import unread_in
 from inga.stack.budget import Supply
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
@@ -170,7 +171,8 @@ class ReMiop(StreamLender[ReMiopSettings]):
         self._pump()
 
     def taken(self, packets: list[Packet]) -> None:
-        if not self.stack.leaving and self._has_caught_up():
+        stood_still = self._unread.behind and not self.stack.leaving
+        if stood_still and not self._unread.is_behind(unread_in(self.stack)):
             self._tell_all()
 
     def introduced(self, member: int, what: dict[str, int]) -> None:

@@ -31,6 +31,7 @@ from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.pressure import Unread, unread_in
 from inga.stack.budget import Supply
+from inga.stack.figures import Figures
 
 SIZE = 512
 """Packets kept of each sender."""
@@ -208,6 +209,14 @@ class Reported(Strategy[Said]):
         if self.is_public or self._has_room():
             return []
         return [m for s, m in self.miop.members.items() if self._has.get(s) == self._everywhere]
+
+    def account(self, figures: Figures) -> None:
+        figures.limits[self.name] = self._window
+        for sender, member in () if self.is_public else self.miop.members.items():
+            has = self._has.get(sender)
+            if has is not None and has < self._last_data and member in self.stack.peers:
+                oldest = self._own.get(has + 1)
+                figures.lacks(member, self._last_data - has, 0.0 if oldest is None else oldest.at)
 
     def _told_of_us(self, sender: int, number: int) -> None:
         """Somebody has everything of ours up to there."""
@@ -425,10 +434,6 @@ class Reported(Strategy[Said]):
             if stream.known >= stream.baseline and stream.member not in self.stack.left:
                 entries.append((stream.sender, max(0, stream.told)))
         return entries
-
-    def _has_caught_up(self) -> bool:
-        """Whether our reports stood still, and need not any more."""
-        return self._unread.behind and not self._unread.is_behind(unread_in(self.stack))
 
     def _ourselves(self) -> list[tuple[int, int]]:
         return [(self.miop.sender, self._last)] if self._last >= self.first else []

@@ -56,7 +56,7 @@ from inga.corba.wire.giop import (
 from inga.corba.wire.reference import address_text
 from inga.model.errors import IngaError, KeysError, UsageError, WireError
 from inga.model.packet import Buffer
-from inga.net.log import log
+from inga.net.log import report
 
 REQUEST_ID_MAX = (1 << 32) - 1
 HANDSHAKE = "handshake"
@@ -544,7 +544,7 @@ def is_cancelled() -> bool:
 def _failed(invocation: ServantCall, error: BaseException) -> bytes | None:
     """The reply; what nobody declared is logged here, since the client sees little of it."""
     if not isinstance(error, UserException | SystemException | ForwardRequest):
-        log.warning("%s failed", invocation.called.where, exc_info=error)
+        report("orb.failed", "%s failed", invocation.called.where, error=error)
     return invocation.failed(error)
 
 

@@ -23,7 +23,7 @@ from inga.corba.wire.reference import Uipmc
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError, UsageError, WireError
 from inga.net.group import Group
-from inga.net.log import log
+from inga.net.log import report
 
 GroupAddress = tuple[str, int]
 
@@ -94,7 +94,7 @@ class _Channel:
                     await self._carry_out(found)
         except IngaError as error:
             if self.opened.done():
-                log.warning("requests to %s:%d are heard no more: %s", host, port, error)
+                report("orb.deaf", "requests to %s:%d are heard no more: %s", host, port, error)
             else:
                 self.opened.set_exception(error)
 
@@ -108,7 +108,7 @@ class _Channel:
             except (Exception, asyncio.CancelledError) as error:
                 if is_cancelled():
                     raise
-                log.warning("%s failed", invocation.called.where, exc_info=error)
+                report("orb.failed", "%s failed", invocation.called.where, error=error)
 
 
 class Channels:

@@ -38,7 +38,7 @@ from inga.corba.wire.reference import (
 )
 from inga.keys.identity import Identity
 from inga.model.errors import IngaError, UsageError, WireError
-from inga.net.log import log
+from inga.net.log import report
 
 T = TypeVar("T")
 
@@ -197,7 +197,7 @@ class Orb:
         try:
             await self.channels.follow()
         except IngaError as error:
-            log.warning("a group cannot be joined: %s", error)
+            report("orb.unjoined", "a group cannot be joined: %s", error)
 
     # Objects of others
 

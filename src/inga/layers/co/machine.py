@@ -200,6 +200,17 @@ class CoMachine(CoOrdering):
         """Whether a member has accepted all that we sent."""
         return self.known_accepted.rows[self.me][member] >= self.expected[self.me]
 
+    def unaccepted_by(self, member: int) -> tuple[int, float]:
+        """How many of our messages a member is not known to have accepted, and when the oldest of them was sent."""
+        expects = self.known_accepted.rows[self.me][member]
+        oldest = self.unreleased.get(expects)
+        return max(self.expected[self.me] - expects, 0), 0.0 if oldest is None else oldest.sent_at
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds until all members have accepted a message of ours, smoothed; 0: nobody knows."""
+        return self._round
+
     def blockers(self) -> list[int]:
         """The members because of which nothing more can be sent; none, if our own application does not read.
 

@@ -152,6 +152,18 @@ class ScoMachine(Talking):
         """Whether a member has accepted all that we sent to it."""
         return member not in self._outstanding
 
+    def unaccepted_by(self, member: int) -> tuple[int, float]:
+        """How many of our messages to a member it is not known to have accepted, and when the oldest of them was sent."""
+        copies = self._outstanding.get(member)
+        if not copies or (own := copies[0].own) is None:
+            return 0, 0.0
+        return len(copies), own.sent_at
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds until a destination has accepted a message of ours, smoothed; 0: nobody knows."""
+        return self._answer_time
+
     @property
     def oldest_unreleased(self) -> int:
         """LOW: the lowest number of ours that not all destinations have accepted; else the next number."""

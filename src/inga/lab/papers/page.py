@@ -1,0 +1,96 @@
+"""The page of `inga lab all`: verdicts first, then source by source what is published beside what was found."""
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from inga.lab.evaluation import MARKS, figures_of
+from inga.lab.experiments import VERDICTS, Claim
+from inga.lab.papers.sources import PaperSource, reading_of
+from inga.report.chart import STYLE
+from inga.report.page import document
+
+if TYPE_CHECKING:
+    from inga.lab.papers import Examined
+
+TITLE = "Five sources, repeated"
+
+_STYLE = """
+.papers td { vertical-align: top; }
+.papers td:nth-child(5) { min-width: 16rem; }
+.papers small { display: block; }
+"""
+
+
+def render(found: Sequence["Examined"], *, quick: bool, version: str) -> str:
+    """One page that needs nothing else; the experiments' own pages lie beside it."""
+    claims = [claim for each in found for claim in each.outcome.claims]
+    command = "inga lab all" + (" --quick" if quick else "")
+    lead = (
+        f"{_counted(claims)}, of {len(claims)} claims of {len(found)} sources. "
+        "Every figure, table and claim that can be repeated, beside what this program finds, the reading by which it was judged, and "
+        "how far off still counts."
+    )
+    body = [
+        f"<header><h1>{TITLE}</h1><p>{escape(lead)}</p>"
+        f'<p class="muted">Made by <code>{command}</code>{", which leaves out what takes long" if quick else ""}; '
+        f"program {escape(version)}. To understand what all this is about, begin with "
+        '<a href="ladder/ladder.html">the ladder</a>.</p></header>',
+        "<main>",
+        _overview(found),
+        *(_section(each, quick) for each in found),
+        "</main>",
+    ]
+    return document(TITLE, body, style=STYLE + _STYLE)
+
+
+def _counted(claims: Sequence[Claim]) -> str:
+    counts = Counter(claim.verdict for claim in claims)
+    return ", ".join([f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]])
+
+
+def _overview(found: Sequence["Examined"]) -> str:
+    head = "".join([f"<th>{escape(verdict)}</th>" for verdict in VERDICTS])
+    rows = []
+    for each in found:
+        counts = Counter(claim.verdict for claim in each.outcome.claims)
+        cells = "".join([f'<td class="number">{counts[verdict] or ""}</td>' for verdict in VERDICTS])
+        name, title = each.source.name, escape(each.source.title)
+        rows.append(f'<tr><th scope="row"><a href="#{name}">{title}</a></th>{cells}</tr>')
+    return (
+        '<section class="card"><h2>Verdicts</h2><div class="scroll"><table><thead><tr><th>source</th>'
+        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _section(each: "Examined", quick: bool) -> str:
+    source, outcome = each.source, each.outcome
+    command = f"inga lab {source.name}" + (" --quick" if quick else "")
+    lines = "".join([_line(source, claim) for claim in outcome.claims])
+    own = "".join(
+        [f'<a href="{source.name}/{escape(page.name)}">its own page</a>' for page in outcome.pages[:1]]
+    )
+    spent = "kept from an earlier run of the same program" if each.is_kept else f"{each.seconds:.0f} s"
+    return (
+        f'<section class="card papers" id="{source.name}"><h2>{escape(source.title)}</h2>'
+        f"<p>{escape(source.idea)}</p><p>{escape(source.publishes)}</p>"
+        f'<p class="muted">{escape(source.citation)}. Repeated by <code>{escape(command)}</code> ({spent}); {own}.</p>'
+        '<div class="scroll"><table><thead><tr><th>claim</th><th>published</th><th>measured</th><th>verdict</th>'
+        f"<th>judged by</th></tr></thead><tbody>{lines}</tbody></table></div>{_figures(each)}</section>"
+    )
+
+
+def _line(source: PaperSource, claim: Claim) -> str:
+    reading = reading_of(source, claim.id)
+    mark = f'<span class="mark {MARKS[claim.verdict]}">{escape(claim.verdict)}</span>'
+    return (
+        f"<tr><td>{escape(claim.statement)}</td><td>{escape(claim.published)}</td><td>{escape(claim.measured)}</td>"
+        f"<td>{mark}</td><td>{escape(reading.how)}<small>tolerance: {escape(reading.tolerance)}</small></td></tr>"
+    )
+
+
+def _figures(each: "Examined") -> str:
+    """Figures and tables as they are on the experiment's own page. The ladder's pictures stay there: they are a text to read."""
+    parts = "".join([figures_of(page.read_text(encoding="utf-8")) for page in each.outcome.pages])
+    return f"<details><summary>Figures and tables</summary>{parts}</details>" if parts.strip() else ""

@@ -1,0 +1,179 @@
+"""The five sources, and how each of their claims is read: by what it was judged, and how far off still counts.
+
+A claim that is judged without a reading here is a mistake, and so is a reading without a claim: a test looks.
+"""
+
+from typing import NamedTuple
+
+EXACT = "exact"
+
+
+class ClaimReading(NamedTuple):
+    """By what a claim is judged."""
+
+    how: str
+    tolerance: str
+
+
+class PaperSource(NamedTuple):
+    """A paper or a lecture, and the experiment that repeats it."""
+
+    name: str  # of the experiment
+    title: str
+    citation: str
+    idea: str
+    publishes: str  # what of it is repeated here, and what is not
+    readings: dict[str, ClaimReading]  # by the id of the claim; "" is for all that have none of their own
+
+
+_PLAYED = ClaimReading(
+    "the schedule of the counterexample is played, event by event, under the weaker scheme, which has to break in the way that is "
+    "told, and under the right rule, which has to be clean",
+    EXACT,
+)
+
+_STEADY = "steady rounds of simulated members, one-way delay R everywhere, at every group size: least and most of all messages"
+
+_DELAYS = "delay from receipt and from sending, as the paper does not say which; the better of both counts"
+
+_CLOSE = "holds within 5 % of the published number, roughly within 15 %"
+
+SOURCES = (
+    PaperSource(
+        "ladder",
+        "Causality, a lecture",
+        'Dewan, "Causality", lecture notes',
+        "Why a message needs a vector: every weaker stamp, and the schedule that breaks it.",
+        "Thirty counterexamples and claims. All of them are played.",
+        {"": _PLAYED},
+    ),
+    PaperSource(
+        "co",
+        "CO: causal broadcast by sequence numbers",
+        "Sakamoto, Nakamura, Tachikawa and Takizawa, 1995",
+        "One vector of expected numbers orders messages, reveals loss and confirms receipt.",
+        "Stages in units of R, the bound 2nW, Figure 7 (processing time and delay) and the size of the header. The worked "
+        "examples of the protocol are scenarios of the tests.",
+        {
+            "confirmed": ClaimReading(_STEADY, EXACT),
+            "acknowledged": ClaimReading(_STEADY, EXACT),
+            "own confirmed": ClaimReading(
+                "the paper speaks of messages of others; what a member knows of its own is derived from the rules, and measured",
+                EXACT,
+            ),
+            "own acknowledged": ClaimReading("the same", EXACT),
+            "buffer, equal": ClaimReading(
+                "messages of others received between acceptance and acknowledgement, windows always full, equal delays: the most",
+                "holds up to 2nW, roughly up to 1.25 of it",
+            ),
+            "buffer, unequal": ClaimReading(
+                "the same with one-way delays from R/10 to R, of which the paper does not speak",
+                "holds up to 2nW, roughly up to 1.25 of it",
+            ),
+            "processing": ClaimReading(
+                "CPU of the protocol alone, for one message at one member; the largest group against the smallest. "
+                "The paper's microseconds are those of a machine of 1994 and are not compared",
+                "holds if it grows no faster than the members, roughly up to 1.5 times as fast",
+            ),
+            "header": ClaimReading(
+                "mean bytes of a data packet besides its message; 84 B for n = 8 is read as 20 + 8n, which they may not exceed",
+                EXACT,
+            ),
+        },
+    ),
+    PaperSource(
+        "sco",
+        "SCO: causal order for messages to some",
+        "Tachikawa and Takizawa, Selective causally ordered group communication",
+        "Four ways to confirm a message to some of a group: sender-led or direct, at once or waiting for company.",
+        "Figures 5 to 8, and what section 4 says about them. The figures have no numbers in print that could be read to "
+        "more than a tenth; the prose has, and its sentences do not all fit one reading.",
+        {
+            "rounds": ClaimReading("PDUs and rounds of C0 and D0, in which nothing is random", EXACT),
+            "squares": ClaimReading(
+                "d² are the confirmations; with the copies of the data it is d² + d, and the paper counts the copies elsewhere",
+                "roughly, as the two counts differ",
+            ),
+            "deferral": ClaimReading("C1 and D1 at d = 5, from each k to the next", EXACT),
+            "ranks": ClaimReading(
+                "PDUs and delays of the four at k = 4, for d = 1 to 9",
+                "differences below 1 % are none; holds for every d, roughly for seven of them",
+            ),
+            "fewer": ClaimReading("D1 against C0 and D0 at every k and d", EXACT),
+            "near": ClaimReading("1 - C1/D1 in PDUs at k = 4, for d = 3 to 8: the most", EXACT),
+            "twice": ClaimReading(_DELAYS, _CLOSE),
+            "below-C1": ClaimReading(_DELAYS, _CLOSE),
+            "below-C0": ClaimReading(_DELAYS, _CLOSE),
+            "above-D0": ClaimReading(_DELAYS, "holds up to 20 % above, roughly up to 23 %"),
+        },
+    ),
+    PaperSource(
+        "obg",
+        "OBG: order between objects",
+        "Timura, Tanaka and Takizawa, Group Protocol for Supporting Object-based Ordered Delivery",
+        "Only requests that conflict need an order; the others start when they come.",
+        "It has no evaluation, only sentences: less to order, less delay. The loads are ours. Its Table 1 has empty cells in "
+        "print; how we fill them is in docs/protocols/obg.md.",
+        {
+            "fewer": ClaimReading(
+                "share of the pairs of requests with a common destination that an order orders, wherever anything is compatible",
+                "holds if everywhere, roughly if somewhere",
+            ),
+            "faster, methods": ClaimReading(
+                "wait from receipt to start, in proportion: with a share s compatible, at most 1 - s/2 of the wait of total order",
+                "holds at every share, roughly at some",
+            ),
+            "faster, pairs": ClaimReading("the same, if pairs of methods are compatible", "the same"),
+            "faster than causal": ClaimReading(
+                "wait from receipt to start against causal order, in every case",
+                "holds if everywhere, roughly in most cases; 0.2 time units are no difference",
+            ),
+            "free": ClaimReading("wait where all methods are compatible", EXACT),
+        },
+    ),
+    PaperSource(
+        "remiop",
+        "ReMIOP: reliable multicast for CORBA",
+        "Bessani, Fraga and Lung, Extending the UMIOP Specification for Reliable Multicast in CORBA, 2004",
+        "Whoever lacks a packet asks the group, whoever has it sends it again; a rate keeps senders from losing any.",
+        "Figure 7: round trips of ReMIOP at five rates, of MIOP and of sockets, by size. Rates up to 100 Kbit/s in virtual time, "
+        "the others between processes. The paper's network of 10 Mbit/s lost packets where a modern loopback does not: what is said of "
+        "loss is measured on a path that is made narrow.",
+        {
+            "1": ClaimReading(
+                "round trips at each rate, for every size of more than one packet: falling from rate to rate",
+                EXACT,
+            ),
+            "2": ClaimReading(
+                "losses and NACKs at 10, 50 and 100 Kbit/s on the narrow path, round trips where nothing is lost",
+                "far above is ten times; less is roughly",
+            ),
+            "3": ClaimReading(
+                "(packets - 1) packet times at Rmax and at Rmin, plus 60 ms for processes that wake up late",
+                "holds if all round trips are between, roughly if 80 % are",
+            ),
+            "4": ClaimReading(
+                "the shortest round trips of one packet at 1000 Kbit/s and of plain MIOP",
+                "holds if it costs something, and at most 5 ms, the paper's number",
+            ),
+            "5": ClaimReading(
+                "round trips where nothing is lost; losses, NACKs and repairs on the narrow path, rate by rate",
+                "holds if all three rise, roughly if losses do",
+            ),
+            "6": ClaimReading(
+                "1000 against 500 Kbit/s on the narrow path, 75 K and more",
+                "holds from 0.95 times on at every size, roughly at some",
+            ),
+            "7": ClaimReading(
+                "which sizes plain MIOP and sockets bring over the narrow path, whose queue was chosen so that 50 K fit: that there "
+                "is such a size is shown, not which",
+                "by construction if just those up to 50 K come, roughly with two sizes more or less",
+            ),
+        },
+    ),
+)
+
+
+def reading_of(source: PaperSource, claim: str) -> ClaimReading:
+    """By what a claim of a source is judged."""
+    return source.readings.get(claim) or source.readings[""]

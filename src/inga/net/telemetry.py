@@ -1,0 +1,113 @@
+"""A group's metrics in a registry of Prometheus or a meter of OpenTelemetry that the program has already.
+
+Both ask from threads of their own, and a group belongs to its event loop: they are answered by the loop, or, if that takes longer
+than a moment, with what was known before.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from inga.model.errors import UsageError
+from inga.model.stats import Stats
+from inga.net.metrics import COUNTER, METRICS, Metric, samples_of
+from inga.net.serving import HasStats
+
+PATIENCE = 2.0
+"""Seconds that a thread waits for the event loop."""
+
+FRESH = 0.2
+"""Seconds for which a snapshot serves all the instruments that are read one after the other."""
+
+UNITS = {"_seconds": "s", "_bytes": "By", "_packets": "{packet}"}
+"""How names end that have a unit, and what OpenTelemetry calls it."""
+
+
+class FromAnyThread:
+    """Snapshots of a group, for other threads than that of its event loop."""
+
+    def __init__(self, group: HasStats) -> None:
+        self._group = group
+        self._loop = asyncio.get_running_loop()
+        self._lock = Lock()
+        self._last = group.stats()
+        self._taken = monotonic()
+
+    def __call__(self) -> Stats:
+        with self._lock:
+            if monotonic() - self._taken > FRESH:
+                self._last, self._taken = self._ask(), monotonic()
+            return self._last
+
+    def _ask(self) -> Stats:
+        try:
+            if asyncio.get_running_loop() is self._loop:
+                return self._group.stats()
+        except RuntimeError:
+            pass  # in this thread no loop runs
+        found: Future[Stats] = Future()
+        try:
+            self._loop.call_soon_threadsafe(lambda: found.set_result(self._group.stats()))
+            return found.result(PATIENCE)
+        except (RuntimeError, TimeoutError):  # the loop is closed, or busy
+            return self._last
+
+
+class Collector:
+    """For a registry of prometheus-client: `registry.register(Collector(group))`, in the group's event loop."""
+
+    def __init__(self, group: HasStats) -> None:
+        try:
+            from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+        except ImportError:
+            raise UsageError("this needs prometheus-client: pip install inga[prometheus]") from None
+        self._stats = FromAnyThread(group)
+        self._families = {True: CounterMetricFamily, False: GaugeMetricFamily}
+
+    def describe(self) -> list[Any]:
+        """Nothing: what is registered twice is found by what it collects."""
+        return []
+
+    def collect(self) -> Iterator[Any]:
+        """Metric families, as the registry wants them."""
+        stats = self._stats()
+        for metric in METRICS:
+            labels = ("group", "member", *metric.labels)
+            family = self._families[metric.kind == COUNTER](metric.name, metric.help, labels=labels)
+            for sample in samples_of(metric, stats):
+                family.add_metric([sample.labels[name] for name in labels], sample.value)
+            yield family
+
+
+def observe(group: HasStats, meter: Any = None) -> None:
+    """Let a meter of OpenTelemetry observe a group; without one, that of the global provider. Call it in the group's event
+    loop."""
+    try:
+        from opentelemetry import metrics
+    except ImportError:
+        raise UsageError("this needs opentelemetry-api: pip install inga[otel]") from None
+    meter = metrics.get_meter("inga") if meter is None else meter
+    stats = FromAnyThread(group)
+    for metric in METRICS:
+        make = meter.create_observable_counter if metric.kind == COUNTER else meter.create_observable_gauge
+        name, unit = otel_name(metric)
+        make(name, [_callback(metric, stats, metrics.Observation)], unit=unit, description=metric.help)
+
+
+def otel_name(metric: Metric) -> tuple[str, str]:
+    """A metric as OpenTelemetry calls it, and its unit. The unit stays in the name, too: of some things bytes and seconds are
+    told, and exporters to Prometheus leave alone what has its unit already."""
+    name = metric.name.removesuffix("_total")
+    unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+    return name.replace("inga_", "inga.", 1), unit
+
+
+def _callback(
+    metric: Metric, stats: Callable[[], Stats], observation: Callable[[float, dict[str, str]], Any]
+) -> Callable[[Any], list[Any]]:
+    return lambda options: [
+        observation(sample.value, sample.labels) for sample in samples_of(metric, stats())
+    ]
