@@ -132,6 +132,46 @@ def test_the_default_ends_soon_whatever_it_reads(tmp_path: Path, line: str) -> N
     assert (found.events, found.skipped) == (4, 0 if line.isspace() else 1)
 
 
+def test_the_log_of_one_host_leaves_the_others_open(tmp_path: Path) -> None:
+    """What it names of them may be in their logs; what cannot be right whatever these say is wrong."""
+    from inga.pipeline.jobs import check_trace
+
+    import_log("shiviz", write(tmp_path, 'a {"a":1}\nx\na {"a":2, "b":4}\ny\n'), tmp_path / "out")
+    assert [(each.name, each.complete) for each in read_processes(tmp_path / "out")] == [
+        ("a", True),
+        ("b", False),
+    ]
+    (clocks,) = check_trace(str(tmp_path / "out"), master=None)[1].checks
+    assert (clocks.verdict, clocks.reason) == ("unknown", "rows of b are missing altogether")
+    import_log("shiviz", write(tmp_path, 'a {"a":1, "b":4}\nx\na {"a":2}\ny\n', "y.log"), tmp_path / "bad")
+    (clocks,) = check_trace(str(tmp_path / "bad"), master=None)[1].checks
+    assert (clocks.verdict, clocks.violations) == ("fail", 1)
+
+
+def test_witnesses_cite_the_line_of_the_log(tmp_path: Path) -> None:
+    from inga.pipeline.jobs import check_trace
+
+    log = LOG + 'b {"b":3, "a":2}\nreceives\n'
+    roles = Roles(r"^send(?<message>s)", r"^receive(?<message>s)")
+    import_log("shiviz", write(tmp_path, log), tmp_path / "out", roles=roles)
+    checks = check_trace(str(tmp_path / "out"), ["integrity", "complete"], master=None)[1].checks
+    assert [(each.line, each.pos) for each in checks[0].witnesses] == [("x.log:9", 7)]
+    gone = LOG.replace("receives", "hears nothing")
+    import_log("shiviz", write(tmp_path, gone, "y.log"), tmp_path / "gone", roles=roles)
+    (complete,) = check_trace(str(tmp_path / "gone"), ["complete"], master=None)[1].checks
+    assert [each.line for each in complete.witnesses] == ["y.log:5"], "where the message was sent"
+
+
+def test_a_passing_log_has_something_to_draw(tmp_path: Path) -> None:
+    from inga.pipeline.jobs import report_tables
+
+    import_log("shiviz", write(tmp_path, LOG), tmp_path / "out")
+    tables = report_tables(str(tmp_path / "out"), master=None)
+    assert [row.note for row in tables.rows] == ["starts", "starts too", "sends", "receives"]
+    assert tables.shown == "All 4 events of the log are shown"
+    assert tables.trace.manifest.options["times"] == "lines"
+
+
 def test_lines_that_belong_to_no_event_are_counted(tmp_path: Path) -> None:
     found = import_log("shiviz", write(tmp_path, "hello\n\n" + LOG + "what?\nwhat??\n"), tmp_path / "out")
     assert (found.skipped, found.skipped_first) == (3, "x.log:1: hello")
@@ -241,7 +281,7 @@ def test_tokens_pair_sends_and_receipts(tmp_path: Path) -> None:
         (1, "deliver", 0, 1, (0, 0), None),
         (1, "send", 1, 1, (1, 0), 1),
     ]
-    assert read_manifest(tmp_path / "out").guarantees == ["clocks", "integrity", "stamps"]
+    assert read_manifest(tmp_path / "out").guarantees == ["clocks", "stamps"]
 
 
 def test_a_receipt_of_what_nobody_sent_is_an_event_only(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Source(Protocol):
     receipt: str
     guarantees: Sequence[str]  # what the run claims
     order: str  # the name of its recipe
+    is_import: bool  # made of another system's log: rows name its lines, and lines may have been left out
     segment_names: Sequence[str]
     quiet_seconds: float  # after the last progress, within which control traffic ends
     conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods

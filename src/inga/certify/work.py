@@ -60,9 +60,9 @@ def summarise(chunk: Chunk, keys: Keys) -> Summary:
     return scan(chunk, keys)[0]
 
 
-def rescan(chunk: Chunk, question: tuple[Keys, Carry, int]) -> Findings:
-    """The second look, with what came before; lists at most so many rows per check."""
-    keys, carry, listed_max = question
+def rescan(chunk: Chunk, question: tuple[Keys, Carry, int, int]) -> Findings:
+    """The second look, with what came before, also the highest number sent; lists at most so many rows per check."""
+    keys, carry, sent_before, listed_max = question
     _, flags = scan(chunk, keys, carry)
     rows = {
         "causal": np.flatnonzero(flags.late_causal),
@@ -71,7 +71,8 @@ def rescan(chunk: Chunk, question: tuple[Keys, Carry, int]) -> Findings:
     }
     broken = {check: _broken(chunk, which, listed_max) for check, which in rows.items()}
     sends = np.flatnonzero(chunk.kind & SEND)
-    highest = np.maximum.accumulate(np.append(carry.known[chunk.process], chunk.seq[sends]))[:-1]
+    # What others say about this process does not count: they may name messages that it has not sent yet.
+    highest = np.maximum.accumulate(np.append(sent_before, chunk.seq[sends]))[:-1]
     return Findings(broken, _listed(chunk, sends[chunk.seq[sends] <= highest], 1))
 
 

@@ -16,6 +16,7 @@ from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
 from inga.report.page import render
 from inga.report.section import Section
+from inga.trace.manifest import LINES
 
 if TYPE_CHECKING:
     from inga.pipeline.jobs import Tables
@@ -82,7 +83,10 @@ def describe(path: str, tables: "Tables") -> Section:
     ]
     title = f"{manifest.order}: {os.path.basename(path.rstrip('/')) or path}"
     certificate, promised = tables.certificate.to_json(), frozenset(manifest.guarantees)
-    return Section(title, manifest.processes, facts, certificate, tables.rows, tables.shown, promised)
+    return Section(
+        title, manifest.processes, facts, certificate, tables.rows, tables.shown, promised,
+        is_timed=manifest.options.get("times") != LINES,
+    )  # fmt: skip
 
 
 def write(out: Path, sections: list[Section]) -> None:

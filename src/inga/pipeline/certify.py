@@ -28,6 +28,7 @@ class FileSource:
         self.receipt = trace.receipt
         self.guarantees: Sequence[str] = trace.manifest.guarantees
         self.order = trace.manifest.order
+        self.is_import = trace.manifest.is_import
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.read = lru_cache(CHUNKS_KEPT)(self._read)
 

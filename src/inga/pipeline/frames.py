@@ -200,6 +200,8 @@ def _explained(witness: Witness, names: Sequence[str]) -> str:
     for step in witness.chain:
         src, seq = step.message
         lines.append(f"  {names[step.process]}, position {step.pos}: {step.step} {names[src]} {seq}")
-    if witness.segment:
+    if witness.line:
+        lines.append(f"  at {witness.line}")
+    elif witness.segment:
         lines.append(f"  in {witness.segment}")
     return "\n".join(lines)

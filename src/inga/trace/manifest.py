@@ -22,6 +22,8 @@ from inga.trace.schema import RECEIPTS
 FORMAT = 1
 MANIFEST = "manifest.json"
 CLOCKS = ("virtual", "wall")
+LINES = "lines"
+"""The option `times` of a trace that was made of a log without times: `time` only counts its lines."""
 
 
 @dataclass
@@ -43,6 +45,11 @@ class Manifest:
     run: str = field(default_factory=lambda: str(uuid4()))
     format: int = FORMAT
     extra: dict[str, Any] = field(default_factory=dict)  # keys of others
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it was made of another system's log, whose lines its rows name as `ref`."""
+        return self.source.startswith("import:")
 
     def to_json(self) -> dict[str, Any]:
         return {key: getattr(self, key) for key in _MANIFEST_RULES} | self.extra

@@ -24,7 +24,7 @@ from inga.model.errors import TraceError
 from inga.model.stamp import Deps
 from inga.trace.directory import whole_directory
 from inga.trace.importers.record import ForeignClock, Log, Record, bad
-from inga.trace.manifest import Manifest
+from inga.trace.manifest import LINES, Manifest
 from inga.trace.writer import TraceWriter
 
 HOSTS_MAX = 10_000
@@ -213,7 +213,7 @@ class _Import:
             receipt="deliver",
             clock="virtual",
             guarantees=list(dict.fromkeys([*self._log.claims, *self._claims])),
-            options={"file": self._log.path.name, **self._log.options},
+            options={"file": self._log.path.name, "times": LINES, **self._log.options},
             complete=True,
         ).write(directory)
         return _Writing(self._log, directory, number, execution, self._messages)
@@ -318,4 +318,6 @@ class _Writing:
 
     def close(self, kind: type[BaseException] | None, *rest: object) -> None:
         for index, writer in enumerate(self._writers):
-            writer.close(complete=kind is None, crashed=index in self._crashed)
+            # A host of which there is nothing may have done anything: its log is not here.
+            is_whole = kind is None and self._names[index] in self._execution.hosts
+            writer.close(complete=is_whole, crashed=index in self._crashed)
