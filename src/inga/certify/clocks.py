@@ -369,18 +369,18 @@ def clocks(evidence: Evidence) -> Iterator[Bad]:
     return told.bad()
 
 
-Faults = dict[tuple[int, int, int], tuple[int, list[Fault]]]
+FaultTable = dict[tuple[int, int, int], tuple[int, list[Fault]]]
 """Counts and first examples by kind, process and named process."""
 
 
-def _find_faults(source: Source, lines: Sequence[Line], routes: Routes, listed_max: int) -> Faults:
+def _find_faults(source: Source, lines: Sequence[Line], routes: Routes, listed_max: int) -> FaultTable:
     process_of = {
         link.segment: link.summary.process for line in lines for link in line if len(link.summary.runs)
     }
     questions = [(segment, (segment, routes)) for segment in process_of]
     answers = source.exchange("clocks compared", ask, merge, answer, questions)
     suspects = {segment for segment, wrong in answers if wrong.is_suspect}
-    found: Faults = {}
+    found: FaultTable = {}
 
     def add(process: int, kind: int, named: int, count: int, faults: list[Fault]) -> None:
         known, examples = found.get((kind, process, named), (0, []))
@@ -462,14 +462,14 @@ WORDS = {
 CYCLES_TRIED, EVENTS_TRIED = 20, 200
 """How many events that lack something are asked whether they are in a cycle, and how many others each of them."""
 
-Event = tuple[int, int]
+EventId = tuple[int, int]
 """A process, and its own entry."""
 
 
 class _Causes:
     """Faults under what they come from."""
 
-    def __init__(self, evidence: Evidence, routes: Routes, found: Faults) -> None:
+    def __init__(self, evidence: Evidence, routes: Routes, found: FaultTable) -> None:
         self._evidence = evidence
         self._names = evidence.names
         self._routes = routes
@@ -477,7 +477,7 @@ class _Causes:
         self._tried = 0
         self._restarts = {p: faults[0] for (kind, p, _), (_, faults) in found.items() if kind == REPEATED}
         self._holes = {p: faults[0] for (kind, p, _), (_, faults) in found.items() if kind == HOLE}
-        self._ahead: dict[Event, Cause] = {}
+        self._ahead: dict[EventId, Cause] = {}
         for (kind, process, _), (_, faults) in found.items():
             for fault in faults if kind == FORGOTTEN else ():
                 self._find_ahead(process, fault)
@@ -579,13 +579,13 @@ class _Causes:
 
     # ---- cycles
 
-    def _circle(self, process: int, fault: Fault) -> list[Event]:
+    def _circle(self, process: int, fault: Fault) -> list[EventId]:
         """Events that each name the next one, from this one back to it; none if there is no such cycle."""
         self._tried += 1
         if self._tried > CYCLES_TRIED:
             return []
         start = (fault.named, fault.value)
-        came_from: dict[Event, Event | None] = {start: None}
+        came_from: dict[EventId, EventId | None] = {start: None}
         highest = {fault.named: fault.value}
         waiting = [start]
         for _ in range(EVENTS_TRIED):
@@ -604,7 +604,7 @@ class _Causes:
                     waiting.append((other, count))
         return []
 
-    def _cycle(self, events: list[Event]) -> Cause:
+    def _cycle(self, events: list[EventId]) -> Cause:
         at = events.index(min(events))
         events = events[at:] + events[:at]
         told = [
@@ -618,7 +618,7 @@ class _Causes:
 
     # ---- single events
 
-    def _row(self, event: Event) -> tuple[Chunk, int] | None:
+    def _row(self, event: EventId) -> tuple[Chunk, int] | None:
         process, seq = event
         segment = int(self._routes.find(process, np.array([seq]))[0])
         if segment < 0 or seq < 1:
@@ -627,20 +627,20 @@ class _Causes:
         rows = np.flatnonzero(((chunk.kind & EVENT) != 0) & chunk.stamped & (chunk.seq == seq))
         return (chunk, int(rows[0])) if len(rows) else None
 
-    def _vector(self, event: Event) -> list[int] | None:
+    def _vector(self, event: EventId) -> list[int] | None:
         found = self._row(event)
         return None if found is None else found[0].deps[found[1]].tolist()
 
-    def _pos(self, event: Event) -> int:
+    def _pos(self, event: EventId) -> int:
         found = self._row(event)
         assert found is not None, "its clock was read before"
         return int(found[0].pos[found[1]])
 
 
-def _way(event: Event, came_from: dict[Event, Event | None]) -> list[Event]:
+def _way(event: EventId, came_from: dict[EventId, EventId | None]) -> list[EventId]:
     """From the first event to this one."""
-    way: list[Event] = []
-    at: Event | None = event
+    way: list[EventId] = []
+    at: EventId | None = event
     while at is not None:
         way.append(at)
         at = came_from[at]
