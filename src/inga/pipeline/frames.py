@@ -69,7 +69,7 @@ def watch(
     of everything new at once."""
     certificate = watch_trace(
         path, checks, until_complete=until_complete, poll=poll, checkpoint=checkpoint, witnesses=witnesses,
-        tell=tell, session=spark,
+        tell=lambda looked: tell(looked.certificate), session=spark,
     )  # fmt: skip
     return CheckedTrace(spark, open_trace(path, spark, growing=True), certificate)
 

@@ -8,15 +8,14 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import get_ident
 from typing import Any, Self
 from uuid import uuid4
 
 from inga.certify.checks import CHECKS
 from inga.model.errors import TraceError
+from inga.trace.directory import whole_file
 from inga.trace.schema import RECEIPTS
 
 FORMAT = 1
@@ -130,28 +129,14 @@ def claim(directory: str | os.PathLike[str], process: int) -> bool:
 
 def write_json(path: Path, content: dict[str, Any], *, anew: bool = False) -> bool:
     """Replace a file as a whole; `anew`: only if there is none. Whether it was written."""
-    hidden = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.tmp")  # a writer has two threads
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden.write_text(text, encoding="utf-8")
-        if anew:
-            return _is_linked(hidden, path)
-        os.replace(hidden, path)
+        with whole_file(path, anew=anew) as hidden:
+            hidden.write_text(text, encoding="utf-8")
     except OSError as error:
+        if anew and isinstance(error, FileExistsError) and path.exists():
+            return False
         raise TraceError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        with suppress(OSError):
-            hidden.unlink()
-    return True
-
-
-def _is_linked(file: Path, path: Path) -> bool:
-    """Give a file another name, unless that is taken; of several that try, one succeeds."""
-    try:
-        os.link(file, path)
-    except FileExistsError:
-        return False
     return True
 
 
