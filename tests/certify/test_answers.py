@@ -301,3 +301,14 @@ def test_what_a_trace_cannot_tell_is_unknown() -> None:
 
 def test_nothing_proves_nothing() -> None:
     assert judged([[], []]).verdict == "unknown"
+
+
+def test_a_clock_that_goes_back_is_named_with_the_row() -> None:
+    """Also across segments, and not for the later rows that are after it again."""
+    times = [10, 20, 5, 30, 25, 40]
+    rows = [send(0, seq, (seq - 1,))._replace(time=at * 10**9) for seq, at in enumerate(times, 1)]
+    answer = certify(source(Random(3), [renumbered(rows)], "deliver"), ["time"]).checks[0]
+    assert (answer.verdict, answer.violations) == ("fail", 2)
+    assert [(each.pos, each.text) for each in answer.witnesses][:1] == [
+        (3, "p0 has a time that is 15 s earlier than one before it")
+    ]

@@ -23,6 +23,7 @@ _IS_THERE: dict[Needs, Callable[[Summary], bool]] = {
     Needs.REQUESTS: lambda summary: bool(summary.starts),
     Needs.EVENTS: lambda summary: bool(len(summary.runs)),
     Needs.VIEWS: lambda summary: bool(summary.views),
+    Needs.ROWS: lambda summary: bool(summary.events),
 }
 
 

@@ -191,7 +191,7 @@ class Explainer:
             witness.chain = self._requests.find(witness.message, witness.other)
             if witness.chain and witness.message[0] != witness.other[0]:
                 witness.text += f": {self._tell(witness.chain)}"
-        elif bad.check == "quiet":
+        elif bad.check in ("quiet", "time"):
             witness.text = f"{here} {bad.what}"
         elif bad.check == "integrity":
             witness.text = f"{here} delivered {message}, which {bad.what}"

@@ -153,6 +153,27 @@ def noise(chunk: Chunk, question: tuple[int, int]) -> Noise:
     return Noise(len(late), first)
 
 
+@dataclass(frozen=True, slots=True)
+class Backwards:
+    """Rows with an earlier time than one before them: how many, and the first: position, and by how much."""
+
+    count: int
+    first: list[tuple[int, int]]
+
+
+def backwards(chunk: Chunk, question: tuple[int, int]) -> Backwards:
+    """Where times go back, given the latest time before the chunk; lists at most so many."""
+    before, listed_max = question
+    clocked = chunk.clocked
+    assert clocked is not None, "only chunks with times are asked"
+    rows = np.flatnonzero(clocked.is_back(before))
+    highest = np.maximum.accumulate(np.append(before, clocked.times))[:-1]
+    first = [
+        (clocked.first + int(at), int(highest[at] - clocked.times[at])) for at in rows[:listed_max].tolist()
+    ]
+    return Backwards(len(rows), first)
+
+
 def _broken(chunk: Chunk, rows: Ints, listed_max: int) -> Broken:
     """Exact counts, the first few rows, and at least one row of every sender that is counted."""
     firsts = np.unique(chunk.src[rows], return_index=True)[1]

@@ -17,6 +17,7 @@ from inga.pipeline.files import TaskProgress, files_of
 from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 from inga.trace import Row
+from inga.trace.manifest import LINES
 
 
 def check_trace(
@@ -200,4 +201,9 @@ def choose_checks(trace: StoredTrace, checks: Sequence[str] | None) -> list[str]
         Needs.EVENTS: manifest.is_import,
         Needs.VIEWS: not manifest.is_import,
     }
-    return [check.name for check in CHECKS.values() if is_fit.get(check.needs, True)]
+    left_out = {"time"} if manifest.options.get("times") == LINES else set()
+    return [
+        check.name
+        for check in CHECKS.values()
+        if is_fit.get(check.needs, True) and check.name not in left_out
+    ]
