@@ -509,10 +509,21 @@ def test_a_row_for_each_message(tmp_path: Path, form: str) -> None:
         ("integrity", 1),
         ("complete", 1),
     ]
+    place = "part-1.parquet:2" if form == "directory" else "one.parquet:4" if form == "parquet" else "x.log:4"
+    assert certificate.checks[0].witnesses[0].line == place
     assert [witness.text for each in certificate.checks for witness in each.witnesses] == [
         "a delivered message 1 of c, which was never sent",
         "message 1 of a was never delivered at c",
     ]
+
+
+def test_the_sender_of_a_message_may_be_named_where_it_is_received(tmp_path: Path) -> None:
+    """Numbers that each sender gives for itself; sends need not say who sent them."""
+    content = "at,op,no,by\na,send,1,\nb,send,1,\nc,receive,1,a\nc,receive,1,b\n"
+    columns = TableColumns({"process": "at", "kind": "op", "message": "no", "sender": "by"})
+    found = import_log("table", write(tmp_path, content), tmp_path / "out", columns=columns)
+    assert (found.messages, found.deliveries, found.repeated, found.unmatched) == (2, 2, 0, 0)
+    assert [each[2] for each in messages(tmp_path / "out") if each[1] == "deliver"] == ["a1", "b1"]
 
 
 def test_a_table_with_clocks_is_a_log_of_events(tmp_path: Path) -> None:

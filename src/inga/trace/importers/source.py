@@ -28,6 +28,7 @@ class LogText:
     said: str  # what the user called it
     parts: tuple[tuple[int, str], ...]  # after how many lines each part begins, and which it is
     torn: frozenset[int] = frozenset()  # lines that end without an end of line, though others follow
+    is_cut: bool = False  # only the beginning is wanted
 
     @classmethod
     def plain(cls, path: Path) -> "LogText":
@@ -72,7 +73,7 @@ def plain_text(log: str, most: int | None = None) -> Iterator[LogText]:
         copy = Path(scratch) / "log"
         with _reading(log):
             places, torn = _copy(parts, copy, log, most)
-        yield LogText(copy, log, places, torn)
+        yield LogText(copy, log, places, torn, most is not None)
 
 
 @contextmanager

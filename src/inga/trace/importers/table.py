@@ -15,8 +15,8 @@ import csv
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ KINDS = {
 """What the kind of a row may be called, large or small, unless `kinds` says otherwise. All else is an event."""
 
 PARQUET = b"PAR1"
+ROWS_AT_ONCE = 4096  # of Parquet
 DELIMITERS = ",;\t|"
 LINE_NANOSECONDS = 1_000_000  # of virtual time, where there is none
 
@@ -105,6 +106,7 @@ def import_table(
 ) -> Imported:
     """Make a trace of a table."""
     columns.check()
+    log = _by_rows(log) if _is_parquet(log) else log
     if "clock" in columns.map:
         return write_log(_with_clocks(log, asked, columns), out, asked)
     return _Table(log, columns, asked).write(out)
@@ -141,10 +143,10 @@ Contents = Iterator[tuple[int, dict[str, Any]]]
 
 def _contents(log: LogText, encoding: str, bad: BadLines) -> tuple[bool, Contents]:
     """Whether all rows have the same columns, and the rows."""
+    if _is_parquet(log):
+        return True, _parquet(log, bad)
     with log.path.open("rb") as file:
         head = file.read(4096)
-    if head.startswith(PARQUET):
-        return True, _parquet(log, bad)
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return False, read_objects(log, encoding, bad)
     return True, _csv(log, encoding, bad)
@@ -194,22 +196,46 @@ def _csv(log: LogText, encoding: str, bad: BadLines) -> Contents:
             raise fault(log, last, f"this is no CSV: {error}") from None
 
 
+def _is_parquet(log: LogText) -> bool:
+    if not log.path.is_file():
+        return False  # whoever opens it says what it is
+    with log.path.open("rb") as file:
+        return file.read(len(PARQUET)) == PARQUET
+
+
+def _by_rows(log: LogText) -> LogText:
+    """The log with parts that are counted by rows: such a file has no lines."""
+    parts, rows = [], 0
+    for _, part in log.parts:
+        parts.append((rows, part))
+        with _opened(part) as file:
+            rows += file.metadata.num_rows
+    return replace(log, parts=tuple(parts))
+
+
 def _parquet(log: LogText, bad: BadLines) -> Contents:
     """All parts, one after the other: what was copied for others to read is of no use here."""
-    pyarrow = load_pyarrow()
     bad.begin()
     number = 0
     for _, part in log.parts:
-        try:
-            with pyarrow.parquet.ParquetFile(part) as file:
-                for batch in file.iter_batches(4096):
-                    for content in batch.to_pylist():
-                        number += 1
-                        yield number, content
-        except (OSError, pyarrow.ArrowException) as error:
-            raise TraceError(
-                f"{part} is not a readable Parquet file: {str(error).splitlines()[0]}."
-            ) from None
+        with _opened(part) as file:
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                for content in batch.to_pylist():
+                    number += 1
+                    yield number, content
+                if log.is_cut:
+                    return
+
+
+@contextmanager
+def _opened(part: str) -> Iterator[Any]:
+    pyarrow = load_pyarrow()
+    try:
+        with pyarrow.parquet.ParquetFile(part) as file:
+            yield file
+    except (OSError, pyarrow.ArrowException) as error:
+        what = (str(error).splitlines() or ["it is cut off"])[0]
+        raise TraceError(f"{part} is not a readable Parquet file: {what}.") from None
 
 
 def _kind(row: TableRow, names: dict[str, str]) -> str:
@@ -328,12 +354,14 @@ class _Table:
     # ---- from rows to steps
 
     def _steps(self, row: TableRow) -> list[tuple[Any, ...]]:
-        if not row.text("message") and ("kind" not in self._columns.map or _kind(row, self._kinds) != EVENT):
-            raise fault(self._log, row.line, "the row names no message")
         sender = row.text("sender")
+        kind = _kind(row, self._kinds) if "kind" in self._columns.map else ""
+        if kind == SEND and "sender" in self._columns.map:
+            sender = sender or _process(row, kind)
+        if not row.text("message") and kind != EVENT:
+            raise fault(self._log, row.line, "the row names no message")
         key = json.dumps([sender, row.text("message")]) if sender else row.text("message")
-        if "kind" in self._columns.map:
-            kind = _kind(row, self._kinds)
+        if kind:
             target = self._process_of(row, "receiver") if kind == SEND and row.text("receiver") else None
             place = self._at(row, _process(row, kind), kind)
             note = row.text("text") or row.text("message" if kind != EVENT else "kind")
