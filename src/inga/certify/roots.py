@@ -214,9 +214,11 @@ class _Roots:
 
     def _impossible(self, row: RowKey, each: Bad) -> _Root:
         """A delivery that cannot be right; if the message had been there before, and that was wrong, that one."""
+        if self._counts["integrity"] > EXPLAINED_MAX:  # too many to be held against each other
+            return self._pair(each)
         message = row.src, row.seq
         where = self._unsent.get(message, set())
-        if len(where) > 1 and self._counts["integrity"] <= EXPLAINED_MAX:
+        if len(where) > 1:
             text = f"{named(self._names, message)} was delivered at {len(where)} processes, and no row says that it was sent"
             return _Root(("unsent", *message), text, RowKey(row.src, 0, *message), ROW)
         same = [it for it in self._wrong.values() if _is_same(it[0], row) and it[0].pos <= row.pos]
