@@ -407,6 +407,16 @@ JAEGER = {
 
 
 @pytest.mark.parametrize("form", ["page", "lines"])
+def test_of_a_log_without_receivers_nobody_knows_what_is_missing(tmp_path: Path, form: str) -> None:
+    if form == "page":
+        import_log("jaeger", write(tmp_path, json.dumps(JAEGER)), tmp_path / "out")
+    else:
+        import_log("table", write(tmp_path, CSV), tmp_path / "out", columns=TableColumns(MAPPED))
+    for check in check_trace(str(tmp_path / "out"), ["complete", "atomic"], master=None)[1].checks:
+        assert (check.verdict, check.reason) == ("unknown", "the log does not say for whom messages were")
+
+
+@pytest.mark.parametrize("form", ["page", "lines"])
 def test_traces_of_jaeger(tmp_path: Path, form: str) -> None:
     content = json.dumps(JAEGER if form == "page" else JAEGER["data"][0])  # type: ignore[index]
     found = import_log("jaeger", write(tmp_path, content), tmp_path / "out")

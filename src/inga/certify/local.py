@@ -62,6 +62,7 @@ class Chunks:
         undecided: dict[str, list[list[str]]] | None = None,
         order: str = "",
         is_import: bool = False,
+        knows_receivers: bool = True,
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
@@ -72,6 +73,7 @@ class Chunks:
         self.guarantees = guarantees
         self.order = order
         self.is_import = is_import
+        self.knows_receivers = knows_receivers
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def read(self, segment: int) -> Chunk:

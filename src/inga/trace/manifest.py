@@ -21,6 +21,9 @@ from inga.trace.schema import RECEIPTS
 FORMAT = 1
 MANIFEST = "manifest.json"
 CLOCKS = ("virtual", "wall")
+RECEIVERS = "receivers"
+"""The option `destinations` of a trace that was made of a log that does not say for whom messages are: `dst` of a send names those that
+received it."""
 LINES = "lines"
 """The option `times` of a trace that was made of a log without times: `time` only counts its lines."""
 

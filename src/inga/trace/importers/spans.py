@@ -24,7 +24,7 @@ from inga.trace.directory import whole_directory
 from inga.trace.importers.record import BadLines, fault
 from inga.trace.importers.source import LogText
 from inga.trace.importers.write import HOSTS_MAX, SEGMENT_ROWS_MAX, Imported, ImportOptions
-from inga.trace.manifest import Manifest, shown
+from inga.trace.manifest import RECEIVERS, Manifest, shown
 from inga.trace.writer import TraceWriter
 
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
@@ -208,7 +208,7 @@ def _write(
         receipt="deliver",
         clock="wall",
         guarantees=asked.guarantees(["integrity"]),
-        options={"file": log.name},
+        options={"file": log.name, "destinations": RECEIVERS},
         complete=True,
     ).write(directory)
     found.processes = len(names)

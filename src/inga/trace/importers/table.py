@@ -33,7 +33,7 @@ from inga.trace.importers.write import (
     ImportOptions,
     write_log,
 )
-from inga.trace.manifest import LINES, Manifest, shown
+from inga.trace.manifest import LINES, RECEIVERS, Manifest, shown
 from inga.trace.schema import load_pyarrow
 from inga.trace.writer import TraceWriter
 
@@ -425,6 +425,8 @@ class _Table:
             claim for claim in self._asked.guarantees(["integrity"]) if claim != "integrity" or not is_open
         ]
         options: dict[str, Any] = {"file": self._log.name, "map": self._columns.map}
+        if "receiver" not in self._columns.map:
+            options["destinations"] = RECEIVERS
         Manifest(
             group=Path(self._log.name).stem or "table",
             processes=names,

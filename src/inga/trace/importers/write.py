@@ -24,7 +24,7 @@ from inga.model.errors import TraceError
 from inga.model.stamp import Deps
 from inga.trace.directory import whole_directory
 from inga.trace.importers.record import ForeignClock, Log, Record, fault
-from inga.trace.manifest import LINES, Manifest
+from inga.trace.manifest import LINES, RECEIVERS, Manifest
 from inga.trace.writer import TraceWriter
 
 HOSTS_MAX = 10_000
@@ -234,6 +234,7 @@ class _Import:
         if len(self._executions) > 1:
             directory = directory / str(number + 1)
         names = list(execution.processes())
+        addressed = {"destinations": RECEIVERS} if self._log.to_receivers else {}
         Manifest(
             group=execution.label or Path(self._log.text.name).stem or "log",
             processes=names,
@@ -242,7 +243,7 @@ class _Import:
             receipt="deliver",
             clock="virtual",
             guarantees=self._asked.guarantees(_claimed(self._log)),
-            options={"file": self._log.text.name, "times": LINES, **self._log.options},
+            options={"file": self._log.text.name, "times": LINES, **addressed, **self._log.options},
             complete=True,
         ).write(directory)
         return _Writing(self._log, directory, number, execution, self._messages)
