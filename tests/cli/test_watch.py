@@ -8,7 +8,7 @@ from inga.certify.verdict import Answer, Certificate, Witness
 from inga.cli import watch
 from inga.cli.main import main
 from inga.lab.traces import TraceRecipe, make
-from inga.pipeline.watching import Looked, Notice
+from inga.pipeline.watching import Looked, NewViolations
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_line_for_every_look_and_one_for_a_violation(
         tell(Looked(late, 1.25))
         announce = options["announce"]
         assert callable(announce)
-        assert announce(Notice("run", "causal", 0, 1, late.checks[0].witnesses))
+        assert announce(NewViolations("run", "causal", 0, 1, late.checks[0].witnesses))
         return late
 
     monkeypatch.setattr("inga.pipeline.watching.watch_trace", looked)

@@ -14,7 +14,7 @@ from inga.cli import webhook
 from inga.lab.traces import TraceRecipe, make
 from inga.pipeline import watching
 from inga.pipeline.jobs import check_trace
-from inga.pipeline.watching import Memory, Notice, Watch, watch_trace
+from inga.pipeline.watching import Memory, NewViolations, Watch, watch_trace
 
 from ..certify.world import store, wander
 from .test_watch import Growing
@@ -26,12 +26,12 @@ def disordered(tmp_path: Path, cuts: int = 6) -> Growing:
     return Growing(tmp_path / "whole", tmp_path / "trace")
 
 
-def looked(trace: Growing, memory: Memory) -> Iterator[list[Notice]]:
+def looked(trace: Growing, memory: Memory) -> Iterator[list[NewViolations]]:
     """What is new after every segment, told as `watch_trace` tells it."""
     watch = Watch(str(trace.target), ["causal"], memory, goes_on=True)
-    told: list[Notice] = []
+    told: list[NewViolations] = []
 
-    def announce(notice: Notice) -> bool:
+    def announce(notice: NewViolations) -> bool:
         told.append(notice)
         return True
 
@@ -70,7 +70,7 @@ def test_what_did_not_arrive_is_told_again_under_the_same_name(tmp_path: Path) -
     trace, heard = disordered(tmp_path), []
     trace.finish()
 
-    def announce(notice: Notice) -> bool:
+    def announce(notice: NewViolations) -> bool:
         heard.append(notice.name)
         return len(heard) > 1
 
@@ -150,7 +150,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Hook]]]:
 @pytest.mark.network
 def test_a_web_server_is_told_and_asked_again_if_it_fails(hook: tuple[str, type[Hook]]) -> None:
     url, kind = hook
-    notice = Notice("run", "causal", 2, 5, []).to_json()
+    notice = NewViolations("run", "causal", 2, 5, []).to_json()
     kind.answers[:] = [503]
     assert webhook.post(url, notice) == "" and kind.heard == [notice, notice]
     assert (notice["id"], notice["new"]) == ("run/causal/3", 3)

@@ -44,7 +44,7 @@ class Excess(NamedTuple):
     known: int
 
 
-class Look(Protocol):
+class RowReader(Protocol):
     """Reads rows of the trace again."""
 
     def effect(self, row: RowKey, check: str) -> RowKey | None:
@@ -108,14 +108,16 @@ Traced = Iterator[tuple[_Root, int]]
 
 
 def group_by_root(
-    names: list[str], bad: list[Bad], restarts: dict[int, RowKey], look: Look
+    names: list[str], bad: list[Bad], restarts: dict[int, RowKey], look: RowReader
 ) -> list[ViolationGroup]:
     """The most likely root first. `restarts`: where a process began to count again."""
     return _Roots(names, bad, restarts, look).groups()
 
 
 class _Roots:
-    def __init__(self, names: list[str], bad: list[Bad], restarts: dict[int, RowKey], look: Look) -> None:
+    def __init__(
+        self, names: list[str], bad: list[Bad], restarts: dict[int, RowKey], look: RowReader
+    ) -> None:
         self._names = names
         self._bad = bad
         self._restarts = restarts

@@ -22,7 +22,7 @@ from inga.cli.webhook import check_url, post
 from inga.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from inga.pipeline.watching import Looked, Notice
+    from inga.pipeline.watching import Looked, NewViolations
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def _tell(looked: "Looked") -> None:
     tell(f"{looked.certificate.events:,} events: {what}{behind}", file=sys.stderr)
 
 
-def _announce(options: argparse.Namespace, notice: "Notice") -> bool:
+def _announce(options: argparse.Namespace, notice: "NewViolations") -> bool:
     """A line for every new violation, also to those who want to hear nothing else; whether all who should hear it did."""
     if options.webhook is not None:
         trouble = post(options.webhook, notice.to_json())

@@ -42,7 +42,7 @@ TOLD_MAX = 1000  # and those of which is remembered that they were told
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class NewViolations:
     """Violations of one check that are new."""
 
     run: str
@@ -137,11 +137,11 @@ class Memory:
         ):  # whoever is killed here has some summaries twice, which are equal
             each.unlink(missing_ok=True)
 
-    def notices(self, certificate: Certificate, examples_max: int) -> list[Notice]:
+    def notices(self, certificate: Certificate, examples_max: int) -> list[NewViolations]:
         """What a certificate has that was not told yet."""
         known = set(self._examples)
         return [
-            Notice(
+            NewViolations(
                 self._run,
                 check.name,
                 self.told.get(check.name, 0),
@@ -152,7 +152,7 @@ class Memory:
             if check.violations > self.told.get(check.name, 0)
         ]
 
-    def tell(self, notice: Notice) -> None:
+    def tell(self, notice: NewViolations) -> None:
         """Remember that somebody was told."""
         self.told[notice.check] = notice.total
         self._examples = [*self._examples, *map(_example, notice.examples)][-TOLD_MAX:]
@@ -308,7 +308,7 @@ def watch_trace(
     master: str | None = LOCAL,
     witnesses: int = WITNESSES,
     tell: Callable[[Looked], None] = lambda looked: None,
-    announce: Callable[[Notice], bool] = lambda notice: True,
+    announce: Callable[[NewViolations], bool] = lambda notice: True,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Certificate:
@@ -359,11 +359,11 @@ def _keep_looking(
 class _Teller:
     """Tells somebody of every violation once, and again what did not arrive."""
 
-    def __init__(self, memory: Memory, announce: Callable[[Notice], bool], examples_max: int) -> None:
+    def __init__(self, memory: Memory, announce: Callable[[NewViolations], bool], examples_max: int) -> None:
         self._memory = memory
         self._announce = announce
         self._examples_max = examples_max
-        self._left: dict[str, Notice] = {}  # by check
+        self._left: dict[str, NewViolations] = {}  # by check
 
     def hear(self, certificate: Certificate | None) -> None:
         found = [] if certificate is None else self._memory.notices(certificate, self._examples_max)
