@@ -119,6 +119,52 @@ def test_more_violations_than_are_listed_still_have_their_groups() -> None:
     assert [group.count for group in certificate.groups] == [many - 1, 1]
 
 
+def test_what_follows_from_one_row_a_thousand_times_goes_under_it() -> None:
+    """A number that was never sent makes all that come after it late: too many to look at each."""
+    many = 1000
+    deps = [(seq, 0, 0) for seq in range(many)]
+    trace: Trace = [
+        [send(0, seq, deps[seq - 1]) for seq in range(1, many + 1)],
+        [deliver(1, 0, seq, deps[seq - 1]) for seq in range(1, many + 1)],
+        [
+            deliver(2, 0, 5 * many, deps[0]),
+            *(deliver(2, 0, seq, deps[seq - 1]) for seq in range(1, many + 1)),
+        ],
+    ]
+    certificate = judged(trace)
+    assert named(certificate, "causal").violations == many
+    assert [(group.cause, group.count) for group in certificate.groups] == [
+        ("p2 delivered a message of p0 that was never sent", many + 1)
+    ]
+
+
+def test_two_messages_that_name_each_other_are_a_cycle() -> None:
+    one, two = (0, 1, 0), (1, 0, 0)
+    trace: Trace = [
+        [send(0, 1, one), deliver(0, 1, 1, two)],
+        [send(1, 1, two), deliver(1, 0, 1, one)],
+        [deliver(2, 0, 1, one), deliver(2, 1, 1, two)],
+    ]
+    assert "by their vectors the two are a cycle" in named(judged(trace), "causal").witnesses[0].text
+
+
+def test_a_long_chain_is_told_by_its_ends() -> None:
+    """A message goes from hand to hand; the last one has it before it has the first."""
+    n = 40
+    trace: Trace = [[] for _ in range(n)]
+    for at in range(n - 1):
+        past = [(1,) * src + (0,) * (n - src) for src in range(n)]
+        if at:
+            trace[at].append(deliver(at, at - 1, 1, past[at - 1]))
+        trace[at].append(send(at, 1, past[at], dst=1 << at + 1 | (1 << n - 1 if at == 0 else 0)))
+    trace[-1] = [deliver(n - 1, n - 2, 1, past[n - 2]), deliver(n - 1, 0, 1, past[0])]
+    witness = named(judged(trace), "causal").witnesses[0]
+    assert len(witness.chain) > n
+    assert (
+        "p3 when" not in witness.text and " more messages, and " in witness.text and len(witness.text) < 500
+    )
+
+
 def test_a_message_that_was_not_for_it() -> None:
     trace: Trace = [
         [send(0, 1, (0, 0, 0), dst=0b010)],
@@ -255,3 +301,14 @@ def test_what_a_trace_cannot_tell_is_unknown() -> None:
 
 def test_nothing_proves_nothing() -> None:
     assert judged([[], []]).verdict == "unknown"
+
+
+def test_a_clock_that_goes_back_is_named_with_the_row() -> None:
+    """Also across segments, and not for the later rows that are after it again."""
+    times = [10, 20, 5, 30, 25, 40]
+    rows = [send(0, seq, (seq - 1,))._replace(time=at * 10**9) for seq, at in enumerate(times, 1)]
+    answer = certify(source(Random(3), [renumbered(rows)], "deliver"), ["time"]).checks[0]
+    assert (answer.verdict, answer.violations) == ("fail", 2)
+    assert [(each.pos, each.text) for each in answer.witnesses][:1] == [
+        (3, "p0 has a time that is 15 s earlier than one before it")
+    ]

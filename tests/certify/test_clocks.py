@@ -205,6 +205,49 @@ def test_a_missing_event_and_those_that_name_it_are_one_cause() -> None:
         assert certificate.groups[0].count == answer.violations >= 2
 
 
+def test_a_clock_that_counts_too_much_is_the_cause_and_not_the_event_after_it() -> None:
+    firsts = wrong = 0
+    for seed in range(30):
+        random = Random(seed)
+        log = gossip(random, 3, 90)
+        process = random.randrange(3)
+        index, other = random.randrange(2, len(log[process]) - 2), (process + 1) % 3
+        row = log[process][index]
+        assert row.deps is not None
+        high = row.deps[other] + random.randrange(3, 9)
+        _, certificate = check(changed(log, process, index, deps=entry(row, other, high)), seed)
+        if certificate.verdict == "pass":  # it might as well have known that
+            continue
+        wrong += 1
+        first = certificate.groups[0].first
+        firsts += first == {"process": process, "pos": row.pos, "message": [process, row.seq]}
+        assert sum(group.count for group in certificate.groups) == certificate.checks[0].violations
+    assert wrong >= 20 and firsts >= 0.9 * wrong, (firsts, wrong)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_events_that_precede_each_other_are_a_cycle(n: int) -> None:
+    """Each names the next one, and none knows what that knows."""
+
+    def deps(at: int) -> tuple[int, ...]:
+        return tuple(int(other == (at + 1) % n) for other in range(n))
+
+    log = [[Row(at, 1, 0, "event", 0, at, 1, deps=deps(at), ref=f"x.log:{at}")] for at in range(n)]
+    answer, certificate = check(log)
+    assert answer.violations == n
+    (group,) = certificate.groups
+    events = ", ".join(f"event 1 of p{at} (x.log:{at})" for at in range(n))
+    assert group.cause.startswith("a cycle: ") and group.cause.endswith(events)
+
+
+def test_two_processes_of_one_name_are_told_from_one_that_counts_again() -> None:
+    one, two = gossip(Random(1), 1, 20)[0], gossip(Random(2), 1, 12)[0]
+    mixed = [row for pair in zip(one, two, strict=False) for row in pair] + one[12:]
+    _, certificate = check(renumbered([mixed]))
+    (group,) = certificate.groups
+    assert group.cause == "two processes seem to be called p0: numbers of both come from event 1 on (x.log:1)"
+
+
 def test_file_order_is_a_warning() -> None:
     for seed in range(20):
         random = Random(seed)

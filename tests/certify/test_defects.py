@@ -15,7 +15,7 @@ from inga.certify.verdict import Certificate
 from inga.lab.traces import CONFLICTS, DEFECTS, KIND_DEFECTS, LEVEL_DEFECTS, Maker, Planted, TraceRecipe
 
 EVENTS = 1500
-ORDER = [check for check in CHECKS if check not in ("total", "views", "object", "clocks")]
+ORDER = [check for check in CHECKS if check not in ("total", "views", "object", "clocks", "time")]
 """What every made trace keeps, as far as it has the rows."""
 
 

@@ -28,6 +28,7 @@ NEEDED = {
     **{check: {"send"} for check in ("complete", "stamps")},
     "atomic": {"deliver", "confirm"},
     "quiet": {"send", "deliver"},
+    "time": {"send", "deliver", "take", "accept", "confirm", "control"},
 }
 """Steps without which a check has nothing to judge."""
 

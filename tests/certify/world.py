@@ -212,6 +212,10 @@ def judge(trace: Trace, receipt: str = "deliver") -> Counter[str]:
         _judge_stamps(at, rows, receipt, len(trace), found)
     _judge_atomic(trace, sends, found)
     _judge_quiet(trace, found)
+    for rows in trace:
+        found["time"] += sum(
+            any(row.time < before.time for before in rows[:at]) for at, row in enumerate(rows)
+        )
     found["total"] = len(misplaced(trace, "deliver", lambda at, one, other: True))
     return found
 

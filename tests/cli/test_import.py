@@ -16,6 +16,7 @@ import pytest
 from inga.cli.main import main
 from inga.sim.trials import simulate_trial
 from inga.trace import rows
+from inga.trace.importers import TableColumns, import_log
 from inga.trial.trial import Trial
 
 LOG = 'a {"a":1}\nstarts\nb {"a":1,"b":1}\nhears\n'
@@ -39,7 +40,8 @@ def test_a_summary_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert found.pop("seconds") >= 0
     assert found == {
         "format": "shiviz", "file": str(log), "traces": [f"{out}/1", f"{out}/2"], "processes": 4, "events": 4,
-        "messages": 0, "deliveries": 0, "unmatched": 0, "skipped": 0, "skipped_first": "",
+        "messages": 0, "deliveries": 0, "unmatched": 0, "skipped": 0, "skipped_first": [], "bad": 0, "bad_first": [],
+        "torn": 0, "repeated": 0, "sample": [],
     }  # fmt: skip
 
 
@@ -105,7 +107,7 @@ def test_a_log_may_be_compressed_in_parts_or_come_by_standard_input(
         found.append([row._replace(ref=None) for row in rows(tmp_path / f"out{at}")])
     assert len(found[0]) == 2 and all(each == found[0] for each in found)
     cited = [next(iter(rows(tmp_path / f"out{at}"))).ref for at in range(5)]
-    assert cited == ["x.log:1", "windows.log:1", "x.log:1", "parts:1", "stdin:1"]
+    assert cited == ["x.log:1", "windows.log:1", "x.log:1", "1.log:1", "stdin:1"]
 
 
 def test_a_pattern_that_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,6 +142,40 @@ def test_errors_name_the_file_of_a_directory_and_its_line(
     assert main(["import", "shiviz", str(tmp_path / "torn.gz"), str(tmp_path / "out")]) == 2
     assert "torn.gz is compressed, but not whole: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_trying_shows_what_would_come_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "x.csv"
+    log.write_text("at,op,id\na,send,m1\nb,receive,m1\nb,receive\n")
+    words = ["import", "table", str(log), "--try", "--quiet", "--map", "process=at", "kind=op", "message=id"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2 events of 2 processes in the beginning (")
+    assert (
+        f"1 lines cannot be read, and are left out, so nothing that is checked can pass:\n  {log}:4: 2 cells"
+        in said
+    )
+    assert said.endswith(
+        "x.csv:2  a  send  message 1 of a  m1\nx.csv:3  b  receive  message 1 of a  m1\n"
+        "x.csv:3  b  deliver  message 1 of a  m1\n"
+    )
+    (tmp_path / "y.log").write_text(LOG + "noise\n" * 50)
+    assert main(["import", "shiviz", str(tmp_path / "y.log"), "--try"]) == 0
+    said = capsys.readouterr().out
+    assert "50 lines belong to no event; the first is y.log:5: noise\n  y.log:6: noise\n" in said
+    assert sorted(os.listdir(tmp_path)) == ["x.csv", "y.log"]
+    assert main(["import", "shiviz", str(log)]) == 2
+    assert main([*words, str(tmp_path / "out"), "--bad", "-1"]) == 2
+
+
+def test_a_large_log_is_tried_by_its_beginning(tmp_path: Path) -> None:
+    line = json.dumps({"p": "a", "k": "note", "m": "", "text": "x" * 400}) + "\n"
+    (tmp_path / "x.jsonl").write_text(line * 5000)
+    columns = TableColumns({"process": "p", "kind": "k", "message": "m"})
+    found = import_log("table", tmp_path / "x.jsonl", None, columns=columns)
+    assert 2000 < found.events < 3000 and (found.torn, found.bad) == (1, 0) and len(found.sample) == 20
 
 
 def test_help_shows_examples() -> None:

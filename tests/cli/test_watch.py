@@ -8,6 +8,7 @@ from inga.certify.verdict import Answer, Certificate, Witness
 from inga.cli import watch
 from inga.cli.main import main
 from inga.lab.traces import TraceRecipe, make
+from inga.pipeline.watching import Looked, NewViolations
 
 
 @pytest.mark.parametrize(
@@ -15,6 +16,10 @@ from inga.lab.traces import TraceRecipe, make
     [
         ("{}/nowhere", "{}/nowhere does not exist, so it is not a trace."),
         ("{}/trace --poll 0", "--poll is above 0"),
+        (
+            "{}/trace --webhook file:///etc/passwd",
+            "--webhook is an address with http or https, not 'file:///etc/passwd'",
+        ),
         ("{}/trace --witnesses -1", "--witnesses is at least 0"),
         ("{}/trace --checks casual", "no check 'casual'; there are integrity, "),
         ("{}/trace --checkpoint {}/memory", "{}/memory is no checkpoint of inga watch: name a new directory"),
@@ -45,14 +50,18 @@ def test_a_line_for_every_look_and_one_for_a_violation(
     def looked(path: str, checks: object, **options: object) -> Certificate:
         tell = options["tell"]
         assert callable(tell)
-        tell(certificate())
+        tell(Looked(certificate()))
         late = certificate(Witness("causal", 0, 3, (0, 1), "\x1b[2Jtoo late", "events/0-00000.parquet"))
-        tell(late)
+        tell(Looked(late, 1.25))
+        announce = options["announce"]
+        assert callable(announce)
+        assert announce(NewViolations("run", "causal", 0, 1, late.checks[0].witnesses))
         return late
 
     monkeypatch.setattr("inga.pipeline.watching.watch_trace", looked)
     assert main(["watch", str(tmp_path)]) == 1
     out, error = capsys.readouterr()
-    assert "1,234 events: no violation\n1,234 events: 1 violations\n  causal: \\x1b[2Jtoo late" in error
+    assert "1,234 events: no violation\n1,234 events: 1 violations, 1.2 s behind\n" in error
+    assert "causal: 1 new violations, 1 in all\n  causal: \\x1b[2Jtoo late" in error
     assert "verdict: fail" in out
     assert watch.__doc__ and "inga watch run7" in watch.__doc__

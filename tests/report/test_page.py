@@ -190,6 +190,25 @@ def test_hostile_names_are_text(opened: Any) -> None:
     assert all(label.bounding_box()["width"] < 150 for label in labels)
 
 
+@browser_test
+def test_events_of_a_log_are_drawn_with_what_they_have_heard(opened: Any) -> None:
+    """Without messages, and without times that the log does not have."""
+    section = lunch()
+    events = [
+        Row(0, 1, 0, "event", 0, 0, 1, deps=(0, 0, 0, 0), note="asks"),
+        Row(1, 1, 1_000_000, "event", 0, 1, 1, deps=(1, 0, 0, 0), note="answers"),
+        Row(2, 1, 2_000_000, "event", 0, 2, 1, deps=(1, 1, 0, 0), note="hears both"),
+        Row(2, 2, 3_000_000, "event", 0, 2, 2, deps=(1, 1, 1, 0), note="goes on"),
+    ]
+    certificate = {**section.certificate, "checks": [], "groups": []}
+    page = opened(replace(section, rows=events, certificate=certificate, is_timed=False)).page
+    assert page.locator("svg .others .other").count() == 4
+    assert page.locator("svg .others .heard").count() == 2, "what bob knew came to cathy by him"
+    assert "answers at bob" in page.locator("svg .others .other title").all_text_contents()
+    assert " ms" not in "".join(page.locator("svg .axis").all_text_contents())
+    assert page.get_by_role("button", name="by time").count() == 0
+
+
 def test_names_and_causes_are_escaped() -> None:
     """Outside of the data for the script, which is quoted in a way of its own."""
     outside = re.sub(r"<script.*?</script>", "", render([lunch(HOSTILE[:1] * 4)]), flags=re.DOTALL)

@@ -21,6 +21,7 @@ from inga.certify.work import Fates, RowKey
 
 def atomic(evidence: Evidence) -> Iterator[Bad]:
     """Messages that some destinations have and others lack, by destination and source."""
+    evidence.doubt_receivers("atomic")
     sources = {pair.source for pair in evidence.unequal if pair.source != pair.destination}
     if any(summary.confirms for summary in evidence.summaries):
         sources |= unaccepted_sources(evidence.lines, evidence.membership)

@@ -49,7 +49,7 @@ def certify(
         payloads=sum(summary.payloads for summary in summaries),
         names=evidence.names,
         checks=[_answer(name, evidence, explainer, bad) for name in checks],
-        groups=group_by_root(evidence.names, bad, evidence.restarts, explainer.effect),
+        groups=group_by_root(evidence.names, bad, evidence.restarts, explainer),
     )
 
 

@@ -30,6 +30,7 @@ class Needs(Enum):
     REQUESTS = "no object began with a request"
     EVENTS = "there are no events of an imported log"
     VIEWS = "no row tells of a view"
+    ROWS = "there are no rows"
 
 
 class WhileGrowing(Enum):
@@ -149,6 +150,15 @@ _ALL = [
         "control rows after that",
         _in("quiet", "quiet"),
         columns=("time",),
+    ),
+    Check(
+        "time",
+        "the times of a process do not go back",
+        "rows with an earlier time than one before them",
+        _in("backwards", "time"),
+        needs=Needs.ROWS,
+        columns=("time",),
+        growing=WhileGrowing.EVERY_LOOK,
     ),
 ]
 

@@ -56,10 +56,18 @@ class Clocked:
     pos: Ints
     time: Ints
     what: NDArray[np.uint8]  # which of CHATTER
+    first: int  # position of the first row,
+    times: Ints  # and the times of all
 
     @property
     def last(self) -> int:
         return int(self.time.max(initial=NEVER_YET))
+
+    def is_back(self, before: int = NEVER_YET) -> Bools:
+        """Which rows have an earlier time than one before them, of which the latest is given."""
+        highest = np.maximum.accumulate(np.append(before, self.times))[:-1]
+        found: Bools = self.times < highest
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +213,7 @@ def _of_itself(table: Any, process: int, step: str) -> list[int | None]:
 
 
 def _clocked(table: Any) -> Clocked:
-    """The times that `quiet` compares."""
+    """The times that `quiet` and `time` compare."""
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
@@ -216,7 +224,9 @@ def _clocked(table: Any) -> Clocked:
     ]
     rows = np.flatnonzero(which < len(CHATTER))
     progress = int(times[moved].max(initial=NEVER_YET))
-    return Clocked(progress, _numbers(table, "pos", np.int64)[rows], times[rows], which[rows])
+    positions = _numbers(table, "pos", np.int64)
+    first = int(positions[0]) if len(positions) else 0
+    return Clocked(progress, positions[rows], times[rows], which[rows], first, times)
 
 
 def _rows_of(codes: NDArray[Any], names: list[str], wanted: Iterable[str]) -> NDArray[np.intp]:

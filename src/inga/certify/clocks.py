@@ -16,14 +16,13 @@ believed and not the file: that is a warning.
 
 from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inga.certify.chain import MessageId
 from inga.certify.chunk import EVENT, Bools, Chunk, Ints
 from inga.certify.combine import Line
 from inga.certify.evidence import Evidence, Source
@@ -51,6 +50,9 @@ class Routes:
     high: list[Ints]
     segment: list[Ints]
     complete: list[bool]  # whether no event after the last stretch can be missing
+    may_lack: bool = (
+        False  # whether events of the others may be missing before it, too: lines of a log were left out
+    )
 
     def find(self, process: int, values: Ints) -> Ints:
         """The segments of these events."""
@@ -60,7 +62,8 @@ class Routes:
             return np.full(len(values), beyond)
         at = np.searchsorted(low, values, side="right") - 1
         is_there = (at >= 0) & (values <= high[at])
-        return np.where(is_there, segment[at], np.where(values > high[-1], beyond, NOWHERE))
+        within = beyond if self.may_lack else NOWHERE
+        return np.where(is_there, segment[at], np.where(values > high[-1], beyond, within))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ class Late:
     seq: int
 
 
-def lay_out(lines: Sequence[Line], complete: list[bool]) -> tuple[Routes, list[Late]]:
+def lay_out(lines: Sequence[Line], complete: list[bool], may_lack: bool = False) -> tuple[Routes, list[Late]]:
     """From the summaries: where each event is, and where file order contradicts the clocks."""
-    routes = Routes([], [], [], complete)
+    routes = Routes([], [], [], complete, may_lack)
     late: list[Late] = []
     for process, line in enumerate(lines):
         covered = _Covered()
@@ -335,9 +338,14 @@ def vectors(chunk: Chunk, question: tuple[int, Routes, list[int]]) -> dict[int, 
 
 def place_of(chunk: Chunk, pos: int) -> str:
     """Where the row at a position comes from: file and line, if the trace says."""
+    return line_of(chunk, pos) or f"position {pos}"
+
+
+def line_of(chunk: Chunk, pos: int) -> str | None:
+    """File and line that the row at a position was made of."""
     at = int(np.searchsorted(chunk.pos, pos))
-    ref = None if chunk.refs is None else chunk.refs[at].as_py()
-    return ref or f"position {pos}"
+    ref: str | None = None if chunk.refs is None else chunk.refs[at].as_py()
+    return ref
 
 
 # ---- what the driver does
@@ -349,32 +357,30 @@ def clocks(evidence: Evidence) -> Iterator[Bad]:
     if unstamped:
         evidence.leave_open("clocks", f"{unstamped:,} events have no clock")
     complete = [process.complete for process in evidence.processes]
-    found, late = _find_faults(evidence.source, evidence.lines, complete, evidence.listed_max)
-
-    def place(process: int, pos: int) -> str:
-        return place_of(evidence.source.read(evidence.link_at(process, pos).segment), pos)
-
+    routes, late = lay_out(evidence.lines, complete, evidence.source.is_import)
+    found = _find_faults(evidence.source, evidence.lines, routes, evidence.listed_max)
+    told = _Causes(evidence, routes, found)
     if late:
-        shown = [place(each.process, each.pos) for each in late[:PLACES_SHOWN]]
+        shown = [told.place(each.process, each.pos) for each in late[:PLACES_SHOWN]]
         more = ", ..." if len(late) > len(shown) else ""
         places = "1 place" if len(late) == 1 else f"{len(late):,} places"
         warning = f"file order contradicts the clocks in {places}: {', '.join(shown)}{more}"
         evidence.warnings["clocks"] = [warning]
-    return _to_bad(found, evidence.names, place)
+    return told.bad()
 
 
-def _find_faults(
-    source: Source, lines: Sequence[Line], complete: list[bool], listed_max: int
-) -> tuple[dict[tuple[int, int, int], tuple[int, list[Fault]]], list[Late]]:
-    """Counts and first examples by kind, process and named process; and where file order is another."""
-    routes, late = lay_out(lines, complete)
+FaultTable = dict[tuple[int, int, int], tuple[int, list[Fault]]]
+"""Counts and first examples by kind, process and named process."""
+
+
+def _find_faults(source: Source, lines: Sequence[Line], routes: Routes, listed_max: int) -> FaultTable:
     process_of = {
         link.segment: link.summary.process for line in lines for link in line if len(link.summary.runs)
     }
     questions = [(segment, (segment, routes)) for segment in process_of]
     answers = source.exchange("clocks compared", ask, merge, answer, questions)
     suspects = {segment for segment, wrong in answers if wrong.is_suspect}
-    found: dict[tuple[int, int, int], tuple[int, list[Fault]]] = {}
+    found: FaultTable = {}
 
     def add(process: int, kind: int, named: int, count: int, faults: list[Fault]) -> None:
         known, examples = found.get((kind, process, named), (0, []))
@@ -395,7 +401,7 @@ def _find_faults(
                 add(process, kind, named, count, part.first[kind, named])
         for process, fault in _settle(source, routes, process_of, parts):
             add(process, fault.kind, fault.named, 1, [fault])
-    return found, late
+    return found
 
 
 def _rounds(wrong: list[WrongEvents], n: int) -> Iterator[Above]:
@@ -453,47 +459,189 @@ WORDS = {
 }
 
 
-def _to_bad(
-    found: dict[tuple[int, int, int], tuple[int, list[Fault]]],
-    names: Sequence[str],
-    place: Callable[[int, int], str],
-) -> Iterator[Bad]:
-    """The faults under their causes: `place` says where a row comes from."""
-    restarts = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == REPEATED}
-    holes = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == HOLE}
-    for (kind, process, named), (count, faults) in sorted(found.items()):
-        others: dict[RowKey, MessageId] = {}
-        rows = []
-        for fault in faults:
-            row = RowKey(process, fault.pos, process, fault.seq)
-            rows.append(row)
-            if kind != REPEATED:
-                others[row] = (named, fault.value)
-        again = next((each for each in (named, process) if each in restarts), None)
+CYCLES_TRIED, EVENTS_TRIED = 20, 200
+"""How many events that lack something are asked whether they are in a cycle, and how many others each of them."""
+
+EventId = tuple[int, int]
+"""A process, and its own entry."""
+
+
+class _Causes:
+    """Faults under what they come from."""
+
+    def __init__(self, evidence: Evidence, routes: Routes, found: FaultTable) -> None:
+        self._evidence = evidence
+        self._names = evidence.names
+        self._routes = routes
+        self._found = found
+        self._tried = 0
+        self._restarts = {p: faults[0] for (kind, p, _), (_, faults) in found.items() if kind == REPEATED}
+        self._holes = {p: faults[0] for (kind, p, _), (_, faults) in found.items() if kind == HOLE}
+        self._ahead: dict[EventId, Cause] = {}
+        for (kind, process, _), (_, faults) in found.items():
+            for fault in faults if kind == FORGOTTEN else ():
+                self._find_ahead(process, fault)
+
+    def bad(self) -> Iterator[Bad]:
+        for (kind, process, named), (count, faults) in sorted(self._found.items()):
+            by_cause: dict[tuple[Any, ...], tuple[Cause, list[Fault]]] = {}
+            for fault in faults:
+                cause = self._cause(kind, process, named, fault, faults[0])
+                by_cause.setdefault(cause.key, (cause, []))[1].append(fault)
+            rest = count - len(faults)  # those that are not listed go with the first
+            for cause, mine in by_cause.values():
+                rows = [RowKey(process, fault.pos, process, fault.seq) for fault in mine]
+                values = [] if kind == REPEATED else [(named, fault.value) for fault in mine]
+                others = dict(zip(rows, values, strict=False))
+                yield Bad(
+                    "clocks",
+                    process,
+                    process,
+                    WORDS[kind],
+                    len(mine) + rest,
+                    rows,
+                    others=others,
+                    cause=cause,
+                )
+                rest = 0
+
+    def place(self, process: int, pos: int) -> str:
+        """Where a row comes from."""
+        return place_of(self._evidence.source.read(self._evidence.link_at(process, pos).segment), pos)
+
+    def _cause(self, kind: int, process: int, named: int, fault: Fault, first: Fault) -> Cause:
+        again = next((each for each in (named, process) if each in self._restarts), None)
         if again is not None:
-            cause = _restart(again, restarts[again], names, place)
-        elif kind == UNKNOWN_EVENT and named in holes:
-            cause = _cause(HOLE, named, named, holes[named], names, place)
+            return self._restart(again)
+        ahead = self._ahead.get((process, fault.seq)) or self._ahead.get((named, fault.value))
+        if kind == FORGOTTEN:
+            ahead = self._ahead.get((process, fault.seq - 1))
+        if ahead is not None:
+            return ahead
+        if kind == UNKNOWN_EVENT and named in self._holes:
+            return self._told(HOLE, named, named, self._holes[named])
+        circle = self._circle(process, fault) if kind == BELOW else []
+        return self._cycle(circle) if circle else self._told(kind, process, named, first)
+
+    def _told(self, kind: int, process: int, named: int, fault: Fault) -> Cause:
+        where, name, other = self.place(process, fault.pos), self._names[process], self._names[named]
+        if kind == HOLE:
+            text = f"events of {name} are missing before event {fault.seq} ({where})"
+        elif kind == FORGOTTEN:
+            text = f"the clock of {name} goes back at event {fault.seq} ({where})"
+        elif kind == UNKNOWN_EVENT:
+            text = f"{name} names events of {other} that are not in the log, first {fault.value} ({where})"
         else:
-            cause = _cause(kind, process, named, faults[0], names, place)
-        yield Bad("clocks", process, process, WORDS[kind], count, rows, others=others, cause=cause)
+            text = f"{name} names events of {other} and lacks what they know, first {fault.value} ({where})"
+        return Cause(("clocks", kind, process, named), text, RowKey(process, fault.pos, process, fault.seq))
+
+    # ---- numbers that are used again
+
+    def _restart(self, process: int) -> Cause:
+        fault, name = self._restarts[process], self._names[process]
+        where = self.place(process, fault.pos)
+        text = f"{name} counts again from event {fault.seq} ({where})"
+        if self._is_mixed(process, fault):
+            text = f"two processes seem to be called {name}: numbers of both come from event {fault.seq} on ({where})"
+        return Cause(("clocks", "restart", process), text, RowKey(process, fault.pos, process, fault.seq))
+
+    def _is_mixed(self, process: int, fault: Fault) -> bool:
+        """Whether numbers go back once more, and not as far: who counts again goes on from where it began to."""
+        highest = 0
+        for link in self._evidence.lines[process]:
+            for low, count, pos in link.summary.runs.tolist():
+                if pos > fault.pos and fault.seq < low <= highest:
+                    return True
+                highest = low + count - 1
+        return False
+
+    # ---- clocks that count too much
+
+    def _find_ahead(self, process: int, fault: Fault) -> None:
+        """A clock goes back at an event. If the one before that is above both its neighbours, and nobody takes over what it
+        has, that one is wrong."""
+        event = (process, fault.seq - 1)
+        found = [self._vector((process, fault.seq + step)) for step in (-2, -1, 0, 1)]
+        earlier, mine, following, later = found
+        if mine is None or following is None:
+            return
+        high = [at for at, count in enumerate(mine) if count > following[at]]
+        is_kept = later is not None and all(later[at] >= mine[at] for at in high)
+        is_new = earlier is None or all(earlier[at] <= following[at] for at in high)
+        if high and is_new and not is_kept:
+            pos = self._pos(event)
+            counted = f"{mine[high[0]]} events of {self._names[high[0]]}"
+            text = (
+                f"event {event[1]} of {self._names[process]} counts {counted}, more than the events before and after it "
+                f"({self.place(process, pos)})"
+            )
+            self._ahead[event] = Cause(("clocks", "ahead", *event), text, RowKey(process, pos, *event))
+
+    # ---- cycles
+
+    def _circle(self, process: int, fault: Fault) -> list[EventId]:
+        """Events that each name the next one, from this one back to it; none if there is no such cycle."""
+        self._tried += 1
+        if self._tried > CYCLES_TRIED:
+            return []
+        start = (fault.named, fault.value)
+        came_from: dict[EventId, EventId | None] = {start: None}
+        highest = {fault.named: fault.value}
+        waiting = [start]
+        for _ in range(EVENTS_TRIED):
+            if not waiting:
+                break
+            event = waiting.pop(0)
+            vector = self._vector(event)
+            if vector is None:
+                continue
+            if vector[process] >= fault.seq:
+                return [(process, fault.seq), *_way(event, came_from)]
+            for other, count in enumerate(vector):
+                if other != event[0] and count > highest.get(other, 0):
+                    highest[other] = count
+                    came_from[other, count] = event
+                    waiting.append((other, count))
+        return []
+
+    def _cycle(self, events: list[EventId]) -> Cause:
+        at = events.index(min(events))
+        events = events[at:] + events[:at]
+        told = [
+            f"event {seq} of {self._names[process]} ({self.place(process, self._pos((process, seq)))})"
+            for process, seq in events[:PLACES_SHOWN]
+        ]
+        more = f" and {len(events) - PLACES_SHOWN} more" if len(events) > PLACES_SHOWN else ""
+        text = f"a cycle: each of these events names the next as its past, and the last the first: {', '.join(told)}{more}"
+        row = RowKey(events[0][0], self._pos(events[0]), *events[0])
+        return Cause(("clocks", "cycle", frozenset(events)), text, row)
+
+    # ---- single events
+
+    def _row(self, event: EventId) -> tuple[Chunk, int] | None:
+        process, seq = event
+        segment = int(self._routes.find(process, np.array([seq]))[0])
+        if segment < 0 or seq < 1:
+            return None
+        chunk = self._evidence.source.read(segment)
+        rows = np.flatnonzero(((chunk.kind & EVENT) != 0) & chunk.stamped & (chunk.seq == seq))
+        return (chunk, int(rows[0])) if len(rows) else None
+
+    def _vector(self, event: EventId) -> list[int] | None:
+        found = self._row(event)
+        return None if found is None else found[0].deps[found[1]].tolist()
+
+    def _pos(self, event: EventId) -> int:
+        found = self._row(event)
+        assert found is not None, "its clock was read before"
+        return int(found[0].pos[found[1]])
 
 
-def _restart(process: int, fault: Fault, names: Sequence[str], place: Callable[[int, int], str]) -> Cause:
-    text = f"{names[process]} counts again from event {fault.seq} ({place(process, fault.pos)})"
-    return Cause(("clocks", "restart", process), text, RowKey(process, fault.pos, process, fault.seq))
-
-
-def _cause(
-    kind: int, process: int, named: int, fault: Fault, names: Sequence[str], place: Callable[[int, int], str]
-) -> Cause:
-    where, name, other = place(process, fault.pos), names[process], names[named]
-    if kind == HOLE:
-        text = f"events of {name} are missing before event {fault.seq} ({where})"
-    elif kind == FORGOTTEN:
-        text = f"the clock of {name} goes back at event {fault.seq} ({where})"
-    elif kind == UNKNOWN_EVENT:
-        text = f"{name} names events of {other} that are not in the log, first {fault.value} ({where})"
-    else:
-        text = f"{name} names events of {other} and lacks what they know, first {fault.value} ({where})"
-    return Cause(("clocks", kind, process, named), text, RowKey(process, fault.pos, process, fault.seq))
+def _way(event: EventId, came_from: dict[EventId, EventId | None]) -> list[EventId]:
+    """From the first event to this one."""
+    way: list[EventId] = []
+    at: EventId | None = event
+    while at is not None:
+        way.append(at)
+        at = came_from[at]
+    return way[::-1]

@@ -55,19 +55,19 @@ def line_up(summaries: Sequence[tuple[int, Summary]], processes: Sequence[Proces
         expected = line[-1].summary.last + 1 if line else 1
         if summary.events and summary.first != expected:
             raise TraceError(
-                f"The rows of process {at} jump from position {expected - 1} to {summary.first}: a segment is missing."
+                f"The rows of {processes[at].name} jump from position {expected - 1} to {summary.first}: a segment is missing."
             )
         if not summary.events:
             summary.first = expected
         line.append(PlacedChunk(summary, segment, carries[at], received[at]))
         carries[at] = carries[at].after(summary)
         received[at] = np.maximum(received[at], summary.received_high)
-    for index, (process, line) in enumerate(zip(processes, lines, strict=True)):
+    for process, line in zip(processes, lines, strict=True):
         last = line[-1].summary.last if line else 0
         # While a run goes on, a segment may be newer than the process file, never the other way round.
         if last < process.last_pos or (process.complete and last > process.last_pos):
             raise TraceError(
-                f"The rows of process {index} end at position {last}, but its process file says {process.last_pos}."
+                f"The rows of {process.name} end at position {last}, but its process file says {process.last_pos}."
             )
     return lines
 

@@ -23,6 +23,7 @@ _IS_THERE: dict[Needs, Callable[[Summary], bool]] = {
     Needs.REQUESTS: lambda summary: bool(summary.starts),
     Needs.EVENTS: lambda summary: bool(len(summary.runs)),
     Needs.VIEWS: lambda summary: bool(summary.views),
+    Needs.ROWS: lambda summary: bool(summary.events),
 }
 
 
@@ -33,6 +34,8 @@ class Source(Protocol):
     receipt: str
     guarantees: Sequence[str]  # what the run claims
     order: str  # the name of its recipe
+    is_import: bool  # made of another system's log: rows name its lines, and lines may have been left out
+    knows_receivers: bool  # sends say for whom they are, and not only who received them
     segment_names: Sequence[str]
     quiet_seconds: float  # after the last progress, within which control traffic ends
     conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
@@ -104,6 +107,11 @@ class Evidence:
             self._done[function] = function(self)
         found: Found = self._done[function]
         return found
+
+    def doubt_receivers(self, check: str) -> None:
+        """Leave a check open that asks whether those who should have a message have it, if nobody knows who they are."""
+        if not self.source.knows_receivers:
+            self.leave_open(check, "the log does not say for whom messages were")
 
     def leave_open(self, check: str, reason: str) -> None:
         self.open.setdefault(check, []).append(reason)

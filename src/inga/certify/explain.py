@@ -8,14 +8,17 @@ import numpy as np
 from inga.certify.agree import Clash, message_of
 from inga.certify.chain import Chains, RequestChains, Step
 from inga.certify.chunk import DELIVER, Chunk, Ints
-from inga.certify.clocks import place_of
+from inga.certify.clocks import line_of, place_of
 from inga.certify.combine import PlacedChunk
 from inga.certify.evidence import Evidence
-from inga.certify.roots import Bad, named
+from inga.certify.roots import Bad, Excess, named
 from inga.certify.verdict import Witness
 from inga.certify.work import RowKey
 
 SENT = (Chains.sent, RequestChains.sent)
+
+HOPS_FIRST, HOPS_LAST = 3, 2
+"""Of a long chain, the hops that are told; the witness has all of them."""
 
 
 class Explainer:
@@ -40,6 +43,8 @@ class Explainer:
             self._explain_clash(found, bad.clashes[bad.rows.index(row)])
         else:
             self._explain_pair(found, bad)
+        if self._evidence.source.is_import:
+            found.line = self._line(found)
         return found
 
     def effect(self, row: RowKey, check: str) -> RowKey | None:
@@ -60,6 +65,27 @@ class Explainer:
                 return RowKey(row.process, *(int(a[at[0]]) for a in (chunk.pos, chunk.src, chunk.seq)))
         return None
 
+    def excess(self, row: RowKey) -> list[Excess]:
+        """Where the vector of a send differs from what its process had sent and received."""
+        link = self._evidence.link_at(row.process, row.pos)
+        chunk = self._read(link.segment)
+        at = int(np.searchsorted(chunk.pos, row.pos))
+        stamped, known = chunk.deps[at], _known_before(chunk, link, at)
+        differ = np.flatnonzero(stamped != known).tolist()
+        return [Excess(at, int(stamped[at]), int(known[at])) for at in differ]
+
+    def origin(self, row: RowKey, source: int, number: int) -> RowKey | None:
+        """The first row of a process, before this one, after which it knew so many messages of a source."""
+        for link in self._evidence.lines[row.process]:
+            if link.summary.known[source] < number or link.summary.first >= row.pos:
+                continue
+            chunk = self._read(link.segment)
+            told = (chunk.deps[:, source] >= number) | ((chunk.src == source) & (chunk.seq >= number))
+            at = np.flatnonzero(told & chunk.is_known() & (chunk.pos < row.pos))
+            if len(at):
+                return RowKey(row.process, *(int(a[at[0]]) for a in (chunk.pos, chunk.src, chunk.seq)))
+        return None
+
     def _explain_late(self, witness: Witness, row: RowKey) -> None:
         effect = self.effect(row, witness.check)
         assert effect is not None, f"{row} is late, but nothing came before it"
@@ -67,12 +93,28 @@ class Explainer:
         witness.chain = self._chains.find(witness.message, witness.other)
         if effect.src == row.src:
             why = "was sent first"
+        elif self._is_circle(row, effect):
+            why = "precedes it, and follows from it: by their vectors the two are a cycle"
         elif witness.chain:
             why = f"precedes it: {self._tell(witness.chain)}"
         else:
             why = "precedes it by its vector only: nothing in the trace links them"
         early, late = self._message(witness.other), self._message(witness.message)
         witness.text = f"{self._names[row.process]} delivered {early} before {late}, which {why}"
+
+    def _is_circle(self, row: RowKey, effect: RowKey) -> bool:
+        """Whether a message that came after another, which it precedes, names that one as its own cause."""
+        chunk = self._read(self._evidence.link_at(row.process, row.pos).segment)
+        return bool(chunk.deps[int(np.searchsorted(chunk.pos, row.pos)), effect.src] >= effect.seq)
+
+    def _line(self, witness: Witness) -> str | None:
+        """Where in the log to look."""
+        places = [(witness.process, witness.pos)] if witness.pos else []
+        places += [(step.process, step.pos) for step in witness.chain]
+        if not places:
+            return None
+        process, pos = places[0]
+        return line_of(self._read(self._evidence.link_at(process, pos).segment), pos)
 
     def _explain_stamp(self, witness: Witness, row: RowKey) -> None:
         link = self._evidence.link_at(row.process, row.pos)
@@ -149,7 +191,7 @@ class Explainer:
             witness.chain = self._requests.find(witness.message, witness.other)
             if witness.chain and witness.message[0] != witness.other[0]:
                 witness.text += f": {self._tell(witness.chain)}"
-        elif bad.check == "quiet":
+        elif bad.check in ("quiet", "time"):
             witness.text = f"{here} {bad.what}"
         elif bad.check == "integrity":
             witness.text = f"{here} delivered {message}, which {bad.what}"
@@ -165,6 +207,9 @@ class Explainer:
         ]
         last = hops[-1][0]
         told.append(f"{self._names[last.process]} had {self._message(last.message)} when it sent {effect}")
+        hidden = len(told) - HOPS_FIRST - HOPS_LAST
+        if hidden > 1:
+            told[HOPS_FIRST:-HOPS_LAST] = [f"so on over {hidden:,} more messages"]
         return ", and ".join(told)
 
     def _event(self, row: RowKey) -> str:

@@ -43,7 +43,15 @@ def _found(evidence: Evidence, check: str) -> Iterator[Bad]:
 def _rescan(evidence: Evidence) -> tuple[list[Bad], dict[int, RowKey]]:
     """What is wrong in suspect chunks, and where processes began to count their messages again."""
     links = {link.segment: link for link in suspects(evidence.lines, evidence.wanted)}
-    questions = [(at, (evidence.keys, link.carry, evidence.listed_max)) for at, link in links.items()]
+    before = {
+        link.segment: max((earlier.summary.sent_high for earlier in line[:at]), default=0)
+        for line in evidence.lines
+        for at, link in enumerate(line)
+        if link.segment in links
+    }
+    questions = [
+        (at, (evidence.keys, link.carry, before[at], evidence.listed_max)) for at, link in links.items()
+    ]
     bad: list[Bad] = []
     restarts: dict[int, RowKey] = {}
     for segment, findings in evidence.ask("suspect segments read", work.rescan, questions):

@@ -61,6 +61,8 @@ class Chunks:
         guarantees: Sequence[str] = (),
         undecided: dict[str, list[list[str]]] | None = None,
         order: str = "",
+        is_import: bool = False,
+        knows_receivers: bool = True,
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
@@ -70,6 +72,8 @@ class Chunks:
         self.undecided = undecided
         self.guarantees = guarantees
         self.order = order
+        self.is_import = is_import
+        self.knows_receivers = knows_receivers
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def read(self, segment: int) -> Chunk:

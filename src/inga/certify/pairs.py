@@ -25,6 +25,7 @@ def integrity(evidence: Evidence) -> Iterator[Bad]:
 
 
 def complete(evidence: Evidence) -> Iterator[Bad]:
+    evidence.doubt_receivers("complete")
     return (bad for bad in evidence.once(_compare) if bad.check == "complete")
 
 

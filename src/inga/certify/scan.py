@@ -136,6 +136,9 @@ class Summary:
     chatter: int = 0  # rows of control traffic, if times were read
     chatter_last: int = NEVER_YET  # their last time
     progress_last: int = NEVER_YET  # the last time a message got further
+    time_low: int = NEVER  # the earliest and the latest time of a row, if times were read
+    time_high: int = NEVER_YET
+    times_back: int = 0  # rows with an earlier time than one before them, in this chunk
     runs: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))  # of imported events: `runs_of`
     unstamped_events: int = 0  # imported ones without a clock
     views: tuple[InstalledView, ...] = ()  # that it says it installed
@@ -238,6 +241,9 @@ def describe(chunk: Chunk) -> Summary:
         chatter=0 if clocked is None else len(clocked.time),
         chatter_last=NEVER_YET if clocked is None else clocked.last,
         progress_last=NEVER_YET if clocked is None else clocked.progress,
+        time_low=NEVER if clocked is None else int(clocked.times.min(initial=NEVER)),
+        time_high=NEVER_YET if clocked is None else int(clocked.times.max(initial=NEVER_YET)),
+        times_back=0 if clocked is None else int(clocked.is_back().sum()),
         runs=runs_of(chunk),
         unstamped_events=int((((chunk.kind & EVENT) != 0) & ~chunk.stamped).sum()),
         views=chunk.views,

@@ -34,6 +34,9 @@ class Witness:
     other_pos: int = 0  # its position at the same process
     chain: list[Step] = field(default_factory=list)
     against: tuple[int, int, int] | None = None  # a process that has both the other way round, and where
+    line: str | None = (
+        None  # of an imported log: file and line that the row, or the send of a message that is lacking, is from
+    )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -46,6 +49,7 @@ class Witness:
             "chain": [step.to_json() for step in self.chain],
             "against": None if self.against is None else list(self.against),
             "segment": self.segment,
+            "line": self.line,
             "text": self.text,
         }
 

@@ -60,9 +60,9 @@ def summarise(chunk: Chunk, keys: Keys) -> Summary:
     return scan(chunk, keys)[0]
 
 
-def rescan(chunk: Chunk, question: tuple[Keys, Carry, int]) -> Findings:
-    """The second look, with what came before; lists at most so many rows per check."""
-    keys, carry, listed_max = question
+def rescan(chunk: Chunk, question: tuple[Keys, Carry, int, int]) -> Findings:
+    """The second look, with what came before, also the highest number sent; lists at most so many rows per check."""
+    keys, carry, sent_before, listed_max = question
     _, flags = scan(chunk, keys, carry)
     rows = {
         "causal": np.flatnonzero(flags.late_causal),
@@ -71,7 +71,8 @@ def rescan(chunk: Chunk, question: tuple[Keys, Carry, int]) -> Findings:
     }
     broken = {check: _broken(chunk, which, listed_max) for check, which in rows.items()}
     sends = np.flatnonzero(chunk.kind & SEND)
-    highest = np.maximum.accumulate(np.append(carry.known[chunk.process], chunk.seq[sends]))[:-1]
+    # What others say about this process does not count: they may name messages that it has not sent yet.
+    highest = np.maximum.accumulate(np.append(sent_before, chunk.seq[sends]))[:-1]
     return Findings(broken, _listed(chunk, sends[chunk.seq[sends] <= highest], 1))
 
 
@@ -150,6 +151,27 @@ def noise(chunk: Chunk, question: tuple[int, int]) -> Noise:
         (int(clocked.pos[at]), int(clocked.time[at]), CHATTER[clocked.what[at]]) for at in late[:listed_max]
     ]
     return Noise(len(late), first)
+
+
+@dataclass(frozen=True, slots=True)
+class Backwards:
+    """Rows with an earlier time than one before them: how many, and the first: position, and by how much."""
+
+    count: int
+    first: list[tuple[int, int]]
+
+
+def backwards(chunk: Chunk, question: tuple[int, int]) -> Backwards:
+    """Where times go back, given the latest time before the chunk; lists at most so many."""
+    before, listed_max = question
+    clocked = chunk.clocked
+    assert clocked is not None, "only chunks with times are asked"
+    rows = np.flatnonzero(clocked.is_back(before))
+    highest = np.maximum.accumulate(np.append(before, clocked.times))[:-1]
+    first = [
+        (clocked.first + int(at), int(highest[at] - clocked.times[at])) for at in rows[:listed_max].tolist()
+    ]
+    return Backwards(len(rows), first)
 
 
 def _broken(chunk: Chunk, rows: Ints, listed_max: int) -> Broken:

@@ -25,7 +25,7 @@ from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
 
 if TYPE_CHECKING:
-    from inga.certify.verdict import Answer, Certificate
+    from inga.certify.verdict import Answer, Certificate, Witness
 
 EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 3}
 GROUPS_SHOWN = 10
@@ -172,7 +172,7 @@ def table(certificate: "Certificate") -> list[str]:
     witnesses = [witness for check in certificate.checks for witness in check.witnesses]
     if witnesses:
         lines += ["", "for example:"]
-        lines += [f"  {each.check}: {each.text}{_place(each.segment, each.pos)}" for each in witnesses]
+        lines += [f"  {each.check}: {each.text}{_place(each)}" for each in witnesses]
     return [*lines, "", f"verdict: {certificate.verdict} ({certificate.seconds:.1f} s)"]
 
 
@@ -181,5 +181,8 @@ def _line(check: "Answer") -> str:
     return f"{line}  {check.reason}" if check.reason else line
 
 
-def _place(segment: str | None, pos: int) -> str:
-    return f" [{segment}, position {pos}]" if segment else ""
+def _place(witness: "Witness") -> str:
+    """Where to look: in the log that the trace was made of, or in the trace."""
+    if witness.line is not None:
+        return "" if witness.text.startswith(f"{witness.line}:") else f" [{witness.line}]"
+    return f" [{witness.segment}, position {witness.pos}]" if witness.segment else ""

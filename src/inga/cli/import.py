@@ -6,12 +6,15 @@
   inga import shiviz akka.log akka --send 'Broadcast\\((?<message>.*)\\)' --deliver 'Deliver of (?<message>\\S+)'
   inga import govector all.log run7
   inga import tracechecker trace_output.log run7
+  inga import table orders.csv run7 --map process=service kind=op message=id time=at
+  inga import table orders.csv --try --map process=service kind=op message=id time=at
   inga import otel spans.json run7
   inga import shiviz logs/ run7
   kubectl logs app | inga import shiviz - run7
 
 FILE may be compressed by gzip, a directory, of which all files are read by name, or - for standard input. OUT appears when
-it is whole; several executions become directories below it. Needs no Spark.
+it is whole; several executions become directories below it. --try shows what is found in the beginning of FILE and writes
+nothing. Needs no Spark.
 """
 
 import argparse
@@ -20,7 +23,9 @@ from time import monotonic
 
 from inga.certify.checks import check_names
 from inga.cli.output import ProgressLine, listed, print_json, tell
-from inga.trace.importers import DEFAULT, IMPORTERS, Imported, Roles, import_log, takers
+from inga.model.errors import UsageError
+from inga.trace.importers import DEFAULT, IMPORTERS, Imported, Roles, TableColumns, import_log, takers
+from inga.trace.importers.table import FIELDS, KINDS
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +33,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("format", metavar="FORMAT", choices=IMPORTERS, help="one of those below")
     add("file", metavar="FILE", help="the log")
-    add("out", metavar="OUT", help="the trace: a directory that does not exist yet")
+    add("out", metavar="OUT", nargs="?", help="the trace: a directory that does not exist yet")
+    add(
+        "--try",
+        action="store_true",
+        dest="only_try",
+        help="show what is found in the beginning of FILE, write nothing",
+    )
     default = DEFAULT.replace("%", "%%")
     add(
         "--regex",
@@ -54,13 +65,46 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--send", metavar="R", help=f"{texts} that send a (?<message>...) to all others")
     add("--deliver", metavar="R", help=f"{texts} that deliver a (?<message>...)")
     add("--crash", metavar="R", help=f"{texts} with which a host crashes")
+    table = f"{takers('columns')}: "
+    add(
+        "--map",
+        nargs="+",
+        default=[],
+        metavar="F=COLUMN",
+        help=f"{table}which column is what; F is one of {', '.join(FIELDS)}",
+    )
+    add(
+        "--kinds",
+        nargs="+",
+        default=[],
+        metavar="K=A,B",
+        help=f"{table}what the kinds {', '.join(KINDS)} are called in the table, if not so",
+    )
+    add("--zone", metavar="Z", help=f"{table}the time zone of times without one (default UTC)")
+    add(
+        "--time-format",
+        metavar="F",
+        help=f"{table}how times are written, as for strptime (default: ISO 8601, numbers)",
+    )
+    add(
+        "--bad",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave out up to N lines that cannot be read (default 0)",
+    )
     add("--claims", metavar="A,B", help="guarantees to claim beside those that the format allows")
+    add("--disclaim", metavar="A,B", help="guarantees of the format that are not to be claimed")
     add("--encoding", default="utf-8", metavar="E", help="of FILE (default utf-8)")
 
 
 def run(options: argparse.Namespace) -> int:
-    claims = options.claims.split(",") if options.claims else []
-    check_names(claims)
+    claims, disclaims = (words.split(",") if words else [] for words in (options.claims, options.disclaim))
+    check_names([*claims, *disclaims])
+    if (options.out is None) != options.only_try:
+        raise UsageError("name a directory to make, OUT, or --try to write nothing, not both")
+    if options.bad < 0:
+        raise UsageError("--bad is at least 0")
     started = monotonic()
     progress = ProgressLine("events read", None, quiet=options.quiet)
     try:
@@ -72,7 +116,10 @@ def run(options: argparse.Namespace) -> int:
             executions=options.executions,
             trust=options.trust_header,
             roles=Roles(options.send, options.deliver, options.crash),
+            columns=_columns(options),
             claims=claims,
+            disclaims=disclaims,
+            bad=options.bad,
             encoding=options.encoding,
             noise=options.noise,
             progress=progress,
@@ -88,7 +135,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> list[str]:
-    lines = [f"{found.events:,} events of {found.processes} processes in {options.out} ({seconds:.1f} s)"]
+    where = "the beginning" if options.only_try else options.out
+    lines = [f"{found.events:,} events of {found.processes} processes in {where} ({seconds:.1f} s)"]
     if len(found.traces) > 1:
         lines.append(f"{len(found.traces)} executions: {found.traces[0]} to {found.traces[-1]}")
     if found.messages:
@@ -96,5 +144,34 @@ def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> 
     if found.unmatched:
         lines.append(f"{found.unmatched:,} deliveries are of messages that nobody sent; they are events only")
     if found.skipped:
-        lines.append(f"{found.skipped:,} lines belong to no event; the first is {found.skipped_first}")
+        shown = found.skipped_first if options.only_try else found.skipped_first[:1]
+        lines.append(f"{found.skipped:,} lines belong to no event; the first is {shown[0]}")
+        lines += [f"  {line}" for line in shown[1:]]
+    if found.repeated:
+        lines.append(f"{found.repeated:,} spans or sends are there a second time, and count once")
+    if found.torn:
+        lines.append(
+            f"{found.torn:,} lines at the end of a file were not written to their end, and are left out"
+        )
+    if found.bad:
+        lines.append(
+            f"{found.bad:,} lines cannot be read, and are left out, so nothing that is checked can pass:"
+        )
+    if found.bad or options.only_try:
+        lines += [f"  {error}" for error in found.bad_first]
+    if found.sample:
+        lines += ["", *found.sample]
     return lines
+
+
+def _columns(options: argparse.Namespace) -> TableColumns:
+    names = {name: tuple(words.split(",")) for name, words in _pairs("--kinds", options.kinds).items()}
+    return TableColumns(_pairs("--map", options.map), names, options.zone or "UTC", options.time_format)
+
+
+def _pairs(option: str, words: list[str]) -> dict[str, str]:
+    found = dict(word.partition("=")[::2] for word in words)
+    for name, value in found.items():
+        if not name or not value:
+            raise UsageError(f"{option} takes words with = between name and value, not {name or value!r}")
+    return found

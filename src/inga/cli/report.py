@@ -16,6 +16,8 @@ from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
 from inga.report.page import render
 from inga.report.section import Section
+from inga.trace.directory import whole_file
+from inga.trace.manifest import LINES
 
 if TYPE_CHECKING:
     from inga.pipeline.jobs import Tables
@@ -82,14 +84,16 @@ def describe(path: str, tables: "Tables") -> Section:
     ]
     title = f"{manifest.order}: {os.path.basename(path.rstrip('/')) or path}"
     certificate, promised = tables.certificate.to_json(), frozenset(manifest.guarantees)
-    return Section(title, manifest.processes, facts, certificate, tables.rows, tables.shown, promised)
+    return Section(
+        title, manifest.processes, facts, certificate, tables.rows, tables.shown, promised,
+        is_timed=manifest.options.get("times") != LINES,
+    )  # fmt: skip
 
 
 def write(out: Path, sections: list[Section]) -> None:
     """Replace the file as a whole."""
-    hidden = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        hidden.write_text(render(sections), encoding="utf-8")
-        os.replace(hidden, out)
+        with whole_file(out) as hidden:
+            hidden.write_text(render(sections), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from error

@@ -3,22 +3,26 @@
   inga watch run7
   inga watch run7 --until-complete --checkpoint run7.watch
   inga watch run7 --checks causal --poll 200 --json
+  inga watch run7 --until-complete --checkpoint run7.watch --webhook https://example.org/hook
 
 Looks at the segments that are new, again and again. A violation is shown, and ends it with 1, seconds after the
 segment appeared that holds it. When the trace is complete, it ends with the verdict of inga check. With
---checkpoint, what was read is not read again after a restart, not even after a kill.
+--checkpoint, what was read is not read again after a restart, not even after a kill. With --until-complete it goes on
+after violations, and tells of each new one once: on standard error, and to --webhook as JSON.
 """
 
 import argparse
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inga.cli.check import EXIT_CODES, add_check_options, chosen_master, named_checks, table, watched
 from inga.cli.output import print_json, tell
+from inga.cli.webhook import check_url, post
 from inga.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from inga.certify.verdict import Certificate
+    from inga.pipeline.watching import Looked, NewViolations
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_check_options(parser)
     add("--until-complete", action="store_true", help="go on after a violation, and judge the whole trace")
     add("--poll", type=float, default=1000, metavar="T", help="look every T ms (default 1000)")
-    add("--checkpoint", metavar="DIR", help="remember there what was read, for a restart")
+    add("--checkpoint", metavar="DIR", help="remember there what was read and told, for a restart")
+    add("--webhook", metavar="URL", help="post every new violation there as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.poll > 0:
         raise UsageError("--poll is above 0")
     checks = named_checks(options)
+    if options.webhook is not None:
+        check_url(options.webhook)
     with watched(options, master) as progress:
         certificate = watch_trace(
             options.trace,
@@ -47,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
             master=master,
             witnesses=options.witnesses,
             tell=_silent if options.quiet else _tell,
+            announce=partial(_announce, options),
             progress=progress,
         )
     if options.json:
@@ -56,15 +64,30 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES[certificate.verdict]
 
 
-def _silent(certificate: "Certificate") -> None:
+def _silent(looked: "Looked") -> None:
     pass
 
 
-def _tell(certificate: "Certificate") -> None:
+def _tell(looked: "Looked") -> None:
     """A line for every look that found something new."""
-    violations = sum(check.violations for check in certificate.checks)
+    violations = sum(check.violations for check in looked.certificate.checks)
     what = f"{violations:,} violations" if violations else "no violation"
-    tell(f"{certificate.events:,} events: {what}", file=sys.stderr)
-    for check in certificate.checks:
-        for witness in check.witnesses[:1]:
-            tell(f"  {check.name}: {witness.text}", file=sys.stderr)
+    behind = "" if looked.behind is None else f", {looked.behind:.1f} s behind"
+    tell(f"{looked.certificate.events:,} events: {what}{behind}", file=sys.stderr)
+
+
+def _announce(options: argparse.Namespace, notice: "NewViolations") -> bool:
+    """A line for every new violation, also to those who want to hear nothing else; whether all who should hear it did."""
+    if options.webhook is not None:
+        trouble = post(options.webhook, notice.to_json())
+        if trouble:
+            tell(
+                f"{options.webhook} could not be told of {notice.name}, and is told again: {trouble}",
+                file=sys.stderr,
+            )
+            return False
+    new = notice.total - notice.since
+    tell(f"{notice.check}: {new:,} new violations, {notice.total:,} in all", file=sys.stderr)
+    for witness in notice.examples:
+        tell(f"  {notice.check}: {witness.text}", file=sys.stderr)
+    return True

@@ -65,6 +65,7 @@ class Planted:
     process: int
     pos: int  # of the row; 0 for a loss, which has none
     message: tuple[int, int]
+    since: int = 0  # of rows in the wrong order: the position of the first of them
 
     def to_json(self) -> dict[str, Any]:
         return {field: getattr(self, field) for field in self.__slots__}
@@ -328,13 +329,17 @@ class Maker:
         if defect == "destination":
             self._spare(block[rows.src[at]], int(rows.seq[at]), process)
         block[process], where, check = getattr(self, f"_plant_{defect}")(rows, at)
+        since = 0
+        if defect in ("swap", "disorder", "conflict", "precedence"):
+            moved = (block[process].src != rows.src) | (block[process].seq != rows.seq)
+            since = self._positions[process] + int(moved.argmax()) + 1
         absent = defect in ("loss", "split", "unaccepted", "view")
         broken = rows if absent else block[process]
         message = (int(broken.src[where]), int(broken.seq[where]))
         if defect == "noise":
             message = (process, 0)
         pos = 0 if absent else self._positions[process] + where + 1
-        self.planted = Planted(str(defect), check, process, pos, message)
+        self.planted = Planted(str(defect), check, process, pos, message, since)
 
     def _plant_swap(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         """Change places with the next delivery of the same sender."""

@@ -9,6 +9,7 @@ from inga.certify.chunk import JUDGED_COLUMNS, PLACE_COLUMN, Chunk
 from inga.certify.combine import Process
 from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_chunk
+from inga.trace.manifest import RECEIVERS
 
 CHUNKS_KEPT = 8  # of those read again for explanations
 
@@ -28,6 +29,8 @@ class FileSource:
         self.receipt = trace.receipt
         self.guarantees: Sequence[str] = trace.manifest.guarantees
         self.order = trace.manifest.order
+        self.is_import = trace.manifest.is_import
+        self.knows_receivers = trace.manifest.options.get("destinations") != RECEIVERS
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.read = lru_cache(CHUNKS_KEPT)(self._read)
 

@@ -15,8 +15,8 @@ LEAD = 0.6  # of the time a violation takes, shown before and after it
 LEAD_MIN = 1_000_000  # nanoseconds
 TABLES_KEPT = 16
 
-STEPS = ("send", "receive", "hold", "accept", "deliver", "take", "view", "join", "leave", "crash")
-DRAWN_COLUMNS = ("process", "pos", "time", "step", "view", "src", "seq", "dst", "deps")
+STEPS = ("send", "receive", "hold", "accept", "deliver", "take", "view", "join", "leave", "crash", "event")
+DRAWN_COLUMNS = ("process", "pos", "time", "step", "view", "src", "seq", "dst", "deps", "note")
 
 
 class Extent(NamedTuple):
@@ -75,7 +75,11 @@ class TimeWindow:
             min(each.begin for each in firsts.values()), (max if is_whole else min)(ends), ROWS_MAX
         )
         which = "All" if is_whole and len(rows) <= ROWS_MAX else "The first"
-        return rows[:ROWS_MAX], f"{which} {len(rows[:ROWS_MAX]):,} steps that concern messages are shown"
+        rows = rows[:ROWS_MAX]
+        what = (
+            "events of the log" if any(row.step == "event" for row in rows) else "steps that concern messages"
+        )
+        return rows, f"{which} {len(rows):,} {what} are shown"
 
     def _around(self, witness: Witness, count: int) -> list[Row]:
         """The rows that a violation is about, and those nearest to them."""

@@ -69,7 +69,7 @@ def watch(
     of everything new at once."""
     certificate = watch_trace(
         path, checks, until_complete=until_complete, poll=poll, checkpoint=checkpoint, witnesses=witnesses,
-        tell=tell, session=spark,
+        tell=lambda looked: tell(looked.certificate), session=spark,
     )  # fmt: skip
     return CheckedTrace(spark, open_trace(path, spark, growing=True), certificate)
 
@@ -200,6 +200,8 @@ def _explained(witness: Witness, names: Sequence[str]) -> str:
     for step in witness.chain:
         src, seq = step.message
         lines.append(f"  {names[step.process]}, position {step.pos}: {step.step} {names[src]} {seq}")
-    if witness.segment:
+    if witness.line:
+        lines.append(f"  at {witness.line}")
+    elif witness.segment:
         lines.append(f"  in {witness.segment}")
     return "\n".join(lines)

@@ -17,6 +17,7 @@ from inga.pipeline.files import TaskProgress, files_of
 from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 from inga.trace import Row
+from inga.trace.manifest import LINES
 
 
 def check_trace(
@@ -107,7 +108,7 @@ def measure_trace(
 def incomparable(trace: StoredTrace) -> str:
     """Why times of different processes must not be compared, if so."""
     manifest = trace.manifest
-    if manifest.source.startswith("import:"):
+    if manifest.is_import:
         return "the log does not say that all its hosts had one clock"
     if manifest.clock == "wall" and "via" not in manifest.options:  # `inga live` is on one machine
         return "nothing says that all members ran on one machine"
@@ -194,10 +195,15 @@ def choose_checks(trace: StoredTrace, checks: Sequence[str] | None) -> list[str]
     if "all" not in checks:
         return list(dict.fromkeys(checks))
     # Only object runs say what conflicts; only imported logs have events, and these have no views.
-    is_import = trace.manifest.source.startswith("import:")
+    manifest = trace.manifest
     is_fit = {
-        Needs.REQUESTS: trace.manifest.conflicts is not None,
-        Needs.EVENTS: is_import,
-        Needs.VIEWS: not is_import,
+        Needs.REQUESTS: manifest.conflicts is not None,
+        Needs.EVENTS: manifest.is_import,
+        Needs.VIEWS: not manifest.is_import,
     }
-    return [check.name for check in CHECKS.values() if is_fit.get(check.needs, True)]
+    left_out = {"time"} if manifest.options.get("times") == LINES else set()
+    return [
+        check.name
+        for check in CHECKS.values()
+        if is_fit.get(check.needs, True) and check.name not in left_out
+    ]

@@ -22,6 +22,7 @@ from time import time
 from typing import Any
 
 from inga.model.errors import UsageError
+from inga.trace.directory import whole_file
 
 JAVA_MIN = 17
 LOCAL = "local[*]"
@@ -348,11 +349,9 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
     with suppress(OSError):
         if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
             return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
-    hidden.write_text(text)
-    hidden.chmod(mode)
-    os.replace(hidden, path)
+    with whole_file(path) as hidden:
+        hidden.write_text(text)
+        hidden.chmod(mode)
 
 
 def _digest(text: str) -> str:

@@ -8,9 +8,7 @@ Date and run are columns to whoever reads a whole table (`spark.read.parquet("DI
 takes the place of what was there, under the date of the first time; nothing else is ever touched. A file appears whole.
 """
 
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from datetime import date as calendar_date
 from pathlib import Path
@@ -22,6 +20,7 @@ from inga.certify.verdict import Certificate
 from inga.model.errors import UsageError
 from inga.pipeline.storage import StoredTrace, is_remote
 from inga.trace import local_path
+from inga.trace.directory import whole_file
 from inga.trace.schema import load_pyarrow
 
 PART = "part.parquet"
@@ -83,6 +82,7 @@ def violations(certificate: Certificate) -> Any:
             "seq": pa.int64(),
             "text": pa.string(),
             "segment": pa.string(),
+            "line": pa.string(),
             "other_src": pa.int32(),
             "other_seq": pa.int64(),
             "chain": pa.list_(step),
@@ -100,6 +100,7 @@ def violations(certificate: Certificate) -> Any:
             "seq": each.message[1],
             "text": each.text,
             "segment": each.segment,
+            "line": each.line,
             "other_src": None if each.other is None else each.other[0],
             "other_seq": None if each.other is None else each.other[1],
             "chain": [link.to_json() for link in each.chain],
@@ -193,14 +194,8 @@ def day(said: str | None) -> str:
 
 
 def _put(path: Path, table: Any) -> None:
-    pyarrow = load_pyarrow()
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pyarrow.parquet.write_table(table, hidden)
-        os.replace(hidden, path)
+        with whole_file(path) as hidden:
+            load_pyarrow().parquet.write_table(table, hidden)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        with suppress(OSError):
-            hidden.unlink()

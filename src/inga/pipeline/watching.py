@@ -5,15 +5,19 @@ the driver a few vectors per segment, and the workers only what has come since. 
 can never be put right again is judged: `Check.growing` says when.
 
 At the end all checks are answered from the same summaries, so the verdict is that of `inga check`.
+
+Whoever wants to hear of violations as they come is told of each once. What was told is written down afterwards, so a watcher that is
+killed in between tells it again, under the same name: the one who hears it can know that it is the same.
 """
 
 import json
 import os
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
-from time import perf_counter, sleep
+from time import perf_counter, sleep, time
 from typing import Any
 
 from inga.certify import work
@@ -21,16 +25,54 @@ from inga.certify.certificate import WITNESSES, certify
 from inga.certify.checks import CHECKS, WhileGrowing
 from inga.certify.chunk import Chunk
 from inga.certify.scan import Summary
-from inga.certify.verdict import FAIL, Certificate
+from inga.certify.verdict import FAIL, Certificate, Witness
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.certify import FileSource
 from inga.pipeline.files import Files, TaskProgress, files_of
 from inga.pipeline.jobs import choose_checks
 from inga.pipeline.session import LOCAL, using
-from inga.pipeline.storage import StoredTrace, is_remote, open_trace
+from inga.pipeline.storage import File, StoredTrace, is_remote, open_trace
+from inga.trace.directory import whole_file
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
-FORMAT = 6
+FORMAT = 7
+LOOKS_KEPT = 256  # files of a checkpoint, after which they are made one
+EXAMPLES_MAX = 200  # violations of a check that are looked through for new ones,
+TOLD_MAX = 1000  # and those of which is remembered that they were told
+
+
+@dataclass(frozen=True, slots=True)
+class NewViolations:
+    """Violations of one check that are new."""
+
+    run: str
+    check: str
+    since: int  # how many there were before
+    total: int
+    examples: list[Witness]  # some of the new ones
+
+    @property
+    def name(self) -> str:
+        """The same if it is told again."""
+        return f"{self.run}/{self.check}/{self.since + 1}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.name,
+            "run": self.run,
+            "check": self.check,
+            "new": self.total - self.since,
+            "total": self.total,
+            "examples": [witness.to_json() for witness in self.examples],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What one look found."""
+
+    certificate: Certificate
+    behind: float | None = None  # seconds since the oldest segment that was new appeared, if that is known
 
 
 class Memory:
@@ -45,6 +87,11 @@ class Memory:
         self.seed = SystemRandom().getrandbits(64)
         self.summaries: dict[str, Summary] = {}  # by the name of the segment
         self.verdict: Certificate | None = None
+        self.rescans: dict[
+            str, Any
+        ] = {}  # what was wrong in segments that were looked at twice; they do not change
+        self.told: dict[str, int] = {}  # how many violations of each check,
+        self._examples: list[str] = []  # and which of them, the last ones
         self._run = ""
         self._asked: list[str] | None = None  # None: what the run claims, which may become less
         self._n = self._looks = 0
@@ -76,9 +123,42 @@ class Memory:
     def add(self, new: dict[str, Summary]) -> None:
         if new:
             self.summaries |= new
-            if self.directory is not None:
-                _put(self.directory / f"{self._n}-{self._looks:06}.pickle", pickle.dumps(new))
             self._looks += 1
+            if self.directory is not None:
+                self._keep(self.directory, new)
+
+    def _keep(self, directory: Path, new: dict[str, Summary]) -> None:
+        old = sorted(directory.glob(f"{self._n}-*.pickle"))
+        is_full = len(old) >= LOOKS_KEPT
+        path = directory / f"{self._n}-{self._looks:06}.pickle"
+        _put(path, pickle.dumps(self.summaries if is_full else new))
+        for each in (
+            old if is_full else ()
+        ):  # whoever is killed here has some summaries twice, which are equal
+            each.unlink(missing_ok=True)
+
+    def notices(self, certificate: Certificate, examples_max: int) -> list[NewViolations]:
+        """What a certificate has that was not told yet."""
+        known = set(self._examples)
+        return [
+            NewViolations(
+                self._run,
+                check.name,
+                self.told.get(check.name, 0),
+                check.violations,
+                [each for each in check.witnesses if _example(each) not in known][:examples_max],
+            )
+            for check in certificate.checks
+            if check.violations > self.told.get(check.name, 0)
+        ]
+
+    def tell(self, notice: NewViolations) -> None:
+        """Remember that somebody was told."""
+        self.told[notice.check] = notice.total
+        self._examples = [*self._examples, *map(_example, notice.examples)][-TOLD_MAX:]
+        if self.directory is not None:
+            content = {"told": self.told, "examples": self._examples}
+            _put(self.directory / "told.json", json.dumps(content).encode())
 
     def end(self, verdict: Certificate) -> None:
         self.verdict = verdict
@@ -94,7 +174,10 @@ class Memory:
             self.seed = head["seed"]
             for path in sorted(directory.glob(f"{self._n}-*.pickle")):
                 self.summaries |= pickle.loads(path.read_bytes())
-                self._looks += 1
+                self._looks = int(path.stem.partition("-")[2])
+            if (directory / "told.json").exists():
+                content = json.loads((directory / "told.json").read_bytes())
+                self.told, self._examples = content["told"], content["examples"]
             if (directory / "verdict.pickle").exists():
                 self.verdict = pickle.loads((directory / "verdict.pickle").read_bytes())
         except (ValueError, KeyError, TypeError, pickle.UnpicklingError, EOFError) as error:
@@ -111,6 +194,8 @@ class RememberingSource(FileSource):
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
     ) -> list[tuple[int, Any]]:
+        if function is work.rescan:
+            return self._rescan(what, questions)
         if function is not work.summarise:
             return super().map(what, function, questions)
         names, known = self.segment_names, self._memory.summaries
@@ -119,12 +204,29 @@ class RememberingSource(FileSource):
         self._memory.add({names[at]: summary for at, summary in new})
         return found + new
 
+    def _rescan(self, what: str, questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+        """What is wrong with a segment stays so: what comes before it does not change."""
+        names, known = self.segment_names, self._memory.rescans
+        new = [each for each in questions if names[each[0]] not in known]
+        known |= {names[at]: found for at, found in super().map(what, work.rescan, new)}
+        return [(at, known[names[at]]) for at, _ in questions]
+
+
+def _example(witness: Witness) -> str:
+    return f"{witness.check} {witness.process} {witness.pos} {witness.message[0]} {witness.message[1]}"
+
 
 class Watch:
-    """One trace, looked at again and again."""
+    """One trace, looked at again and again; after a violation only to its end, unless it `goes_on` to judge."""
 
     def __init__(
-        self, path: str, checks: Sequence[str] | None, memory: Memory, witnesses: int = WITNESSES
+        self,
+        path: str,
+        checks: Sequence[str] | None,
+        memory: Memory,
+        witnesses: int = WITNESSES,
+        *,
+        goes_on: bool = False,
     ) -> None:
         self.path = path
         self.memory = memory
@@ -132,7 +234,9 @@ class Watch:
         self._witnesses = witnesses
         self._compared = 0  # segments there were when messages were last compared
         self._trouble: str | None = None  # what was wrong at the last look
+        self._goes_on = goes_on
         self.violated: Certificate | None = None  # the first that had a violation
+        self.behind: float | None = None  # at the last look
 
     def look(self, session: Any, progress: TaskProgress) -> Certificate | None:
         """What is known now, if something is new; the final answer is also in the memory."""
@@ -151,15 +255,17 @@ class Watch:
         trace = open_trace(self.path, session, growing=True)
         checks = choose_checks(trace, self._checks)
         self.memory.bind(trace, self._checks)
-        new = sum(file.name not in self.memory.summaries for file in trace.files)
+        fresh = [file for file in trace.files if file.name not in self.memory.summaries]
+        new, since = len(fresh), _oldest(fresh)
         finished = is_finished(trace)
         judged = checks if finished else self._now(checks, len(trace.files), new)
         if not (finished or new or judged or self._trouble):
             return None
         source = RememberingSource(files_of(session, trace, progress), checks, self.memory)
-        certificate = certify(
-            source, judged, witnesses=self._witnesses, seed=self.memory.seed, growing=not finished
-        )
+        # While the trace grows, new violations are looked for among many.
+        shown = max(self._witnesses, EXAMPLES_MAX if self._goes_on and not finished else 0)
+        certificate = certify(source, judged, witnesses=shown, seed=self.memory.seed, growing=not finished)
+        self.behind = None if since is None else max(time() - since, 0.0)
         if finished:
             self.memory.end(certificate)
         elif certificate.verdict == FAIL:
@@ -168,7 +274,7 @@ class Watch:
 
     def _now(self, checks: Sequence[str], segments: int, new: int) -> list[str]:
         """What to judge while the trace grows. After a violation the rest is left to the end."""
-        if self.violated is not None or not segments:
+        if (self.violated is not None and not self._goes_on) or not segments:
             return []
         is_due = segments >= GROWTH * self._compared if new else segments > self._compared
         if not (new or is_due):
@@ -177,6 +283,14 @@ class Watch:
             self._compared = segments
         due = {WhileGrowing.EVERY_LOOK, *([WhileGrowing.NOW_AND_THEN] if is_due else [])}
         return [check for check in checks if CHECKS[check].growing in due]
+
+
+def _oldest(files: Sequence[File]) -> float | None:
+    """When the oldest of some segments appeared, if they are files of this machine."""
+    try:
+        return min((os.stat(file.path).st_mtime for file in files), default=None)
+    except OSError:
+        return None
 
 
 def is_finished(trace: StoredTrace) -> bool:
@@ -193,14 +307,16 @@ def watch_trace(
     checkpoint: str | None = None,
     master: str | None = LOCAL,
     witnesses: int = WITNESSES,
-    tell: Callable[[Certificate], None] = lambda certificate: None,
+    tell: Callable[[Looked], None] = lambda looked: None,
+    announce: Callable[[NewViolations], bool] = lambda notice: True,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Certificate:
     """Look at a trace every `poll` seconds until it is complete, or a violation is found.
 
-    With `until_complete` a violation does not end it; `tell` hears of it at once, and of everything new. With neither
-    session nor master it is done in this process, without Spark.
+    With `until_complete` a violation does not end it. `tell` hears of every look that has something new, `announce` of every
+    violation, once: if it returns False, it is told again after the next look. With neither session nor master it is done in
+    this process, without Spark.
     """
     started = perf_counter()
     memory = Memory(checkpoint)
@@ -210,9 +326,11 @@ def watch_trace(
         memory.bind(trace, checks)
     if memory.verdict is not None:
         return memory.verdict
-    watch = Watch(path, checks, memory, witnesses)
+    watch = Watch(path, checks, memory, witnesses, goes_on=until_complete)
     with using(session, master) as spark:
-        verdict = _keep_looking(watch, spark, until_complete, poll, tell, progress)
+        verdict = _keep_looking(
+            watch, spark, until_complete, poll, tell, _Teller(memory, announce, witnesses), progress
+        )
     verdict.seconds = perf_counter() - started
     return verdict
 
@@ -222,18 +340,38 @@ def _keep_looking(
     session: Any,
     until_complete: bool,
     poll: float,
-    tell: Callable[[Certificate], None],
+    tell: Callable[[Looked], None],
+    teller: "_Teller",
     progress: TaskProgress,
 ) -> Certificate:
     while True:
         certificate = watch.look(session, progress)
         if certificate is not None:
-            tell(certificate)
+            tell(Looked(certificate, watch.behind))
+        teller.hear(certificate)
         if watch.violated is not None and not until_complete:
             watch.memory.end(watch.violated)
         if watch.memory.verdict is not None:
             return watch.memory.verdict
         sleep(poll)
+
+
+class _Teller:
+    """Tells somebody of every violation once, and again what did not arrive."""
+
+    def __init__(self, memory: Memory, announce: Callable[[NewViolations], bool], examples_max: int) -> None:
+        self._memory = memory
+        self._announce = announce
+        self._examples_max = examples_max
+        self._left: dict[str, NewViolations] = {}  # by check
+
+    def hear(self, certificate: Certificate | None) -> None:
+        found = [] if certificate is None else self._memory.notices(certificate, self._examples_max)
+        self._left |= {notice.check: notice for notice in found}
+        for check, notice in list(self._left.items()):
+            if self._announce(notice):
+                self._memory.tell(notice)
+                del self._left[check]
 
 
 def open_trace_leniently(path: str) -> StoredTrace:
@@ -251,11 +389,5 @@ def open_trace_leniently(path: str) -> StoredTrace:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """A file that is there when it is whole, also after a power failure."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
-    with hidden.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(hidden, path)
+    with whole_file(path, lasting=True) as hidden:
+        hidden.write_bytes(content)

@@ -156,19 +156,24 @@ def _diagram(number: int, section: Section) -> str:
     if not section.rows:
         return '<p class="muted">There are no events to draw.</p>'
     return (
-        f'<h3>Space-time diagram</h3><p class="muted shown">{escape(section.shown)}. Time runs to the right, each '
+        f'<h3>Space-time diagram</h3><p class="muted shown">{escape(section.shown)}. {_axis(section)}, each '
         "line is a process. Drag to move, turn the wheel or press + and − to zoom, point at a message to see its "
         f'causes.</p><div class="viewer" data-trace="{number}"></div>'
     )
+
+
+def _axis(section: Section) -> str:
+    return "Time runs to the right" if section.is_timed else "The log has no times: to the right is its order"
 
 
 def _data(number: int, section: Section) -> str:
     content = {
         "names": section.names,
         "events": [
-            [row.process, row.pos, row.time, row.step, row.src, row.seq, row.deps, _mask(row.dst)]
+            [row.process, row.pos, row.time, row.step, row.src, row.seq, row.deps, _mask(row.dst), row.note]
             for row in section.rows
         ],
+        "timed": section.is_timed,
         "witnesses": [witness for check in section.certificate["checks"] for witness in check["witnesses"]],
     }
     return f'<script type="application/json" id="data-{number}">{_safe_json(content)}</script>'

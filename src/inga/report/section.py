@@ -17,3 +17,4 @@ class Section:
     rows: list[Row] = field(default_factory=list)  # in the order to draw them
     shown: str = ""  # which rows these are, in one sentence
     promised: frozenset[str] | None = None  # checks the run claims; None = not known
+    is_timed: bool = True  # whether times of rows mean anything

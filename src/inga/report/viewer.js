@@ -12,8 +12,8 @@
 
   function Viewer(place, data) {
     const names = data.names;
-    const events = data.events.map(([process, pos, time, step, src, seq, deps, dst], at) =>
-      ({ process, pos, time, step, src, seq, deps, dst, at }));
+    const events = data.events.map(([process, pos, time, step, src, seq, deps, dst, note], at) =>
+      ({ process, pos, time, step, src, seq, deps, dst, note, at }));
     const byPlace = new Map(events.map((event) => [event.process + ":" + event.pos, event]));
     const messages = gather(events);
     const lanes = names.map((_, at) => at).filter((at) =>
@@ -48,7 +48,8 @@
       fit();
     });
     scale.setAttribute("aria-pressed", false);
-    bar.append(scale, make("span", "space"), legend());
+    if (data.timed) bar.append(scale);
+    bar.append(make("span", "space"), legend());
 
     // ---- what is drawn once
 
@@ -72,10 +73,16 @@
     const others = events.filter((event) => !["send", "deliver", "take", "receive"].includes(event.step) &&
       laneOf.has(event.process)).map((event) => {
       const mark = draw("rect", { class: "other", width: 6, height: 6, y: laneY(event.process) - 3 });
-      mark.append(titled(event.step + " at " + names[event.process]));
+      mark.append(titled((event.note || event.step) + " at " + names[event.process]));
       layers.others.append(mark);
       return [event, mark];
     });
+    const heard = links(events).filter(([from, to]) => laneOf.has(from.process) && laneOf.has(to.process))
+      .map(([from, to]) => {
+        const line = draw("line", { class: "heard", y1: laneY(from.process), y2: laneY(to.process) });
+        layers.others.prepend(line);
+        return [from, to, line];
+      });
     const chain = draw("polyline", { class: "chain" });
     layers.chains.append(chain);
 
@@ -141,6 +148,7 @@
       for (const line of laneLines) line.setAttribute("x2", right);
       for (const message of messages.values()) placeMessage(message);
       for (const [event, mark] of others) mark.setAttribute("x", x(event) - 3);
+      for (const [from, to, line] of heard) set(line, { x1: x(from), x2: x(to) });
       placeChain();
       placeTicks(right);
     }
@@ -154,7 +162,7 @@
         if (at < LEFT + 20 || at > right - 20 || at - last < (right - LEFT) / count) continue;
         last = at;
         const label = draw("text", { class: "axis", x: at, y: 16, "text-anchor": "middle" });
-        label.textContent = duration(event.time - events[0].time);
+        label.textContent = data.timed ? duration(event.time - events[0].time) : String(event.at + 1);
         layers.ticks.append(draw("line", { class: "tick", x1: at, x2: at, y1: 22, y2: height }), label);
       }
     }
@@ -251,7 +259,8 @@
     function describe(message, causes) {
       const head = make("b", "", "message " + message.seq + " of " + isolate(names[message.src]));
       const lines = [];
-      if (message.sent) lines.push("sent at " + duration(message.sent.time - events[0].time) + " to " + receivers(message.sent));
+      if (message.sent) lines.push("sent " + (data.timed ? "at " + duration(message.sent.time - events[0].time) + " " : "") +
+        "to " + receivers(message.sent));
       for (const copy of message.copies) {
         if (!copy.delivered) continue;
         const waited = copy.arrived ? ", held for " + duration(copy.delivered.time - copy.arrived.time) : "";
@@ -338,6 +347,29 @@
       copy[field] = event;
     }
     return messages;
+  }
+
+  // ---- what events of a log have heard of each other, from their clocks
+
+  function links(events) {
+    const logged = events.filter((event) => event.step === "event" && event.deps);
+    const byNumber = new Map(logged.map((event) => [event.process + ":" + event.seq, event]));
+    const found = [];
+    for (const event of logged) {
+      const before = byNumber.get(event.process + ":" + (event.seq - 1));
+      const news = event.deps.map((seq, process) => [process, seq]).filter(([process, seq]) =>
+        process !== event.process && seq > (before && before.deps ? before.deps[process] : 0));
+      for (const [process, seq] of news) {
+        // What another of these knows as well came by that one.
+        const isOld = news.some(([other, number]) => {
+          const known = byNumber.get(other + ":" + number);
+          return other !== process && known && known.deps[process] >= seq;
+        });
+        const from = byNumber.get(process + ":" + seq);
+        if (from && !isOld) found.push([from, event]);
+      }
+    }
+    return found;
   }
 
   // ---- small tools

@@ -1,10 +1,11 @@
-"""Directories that are there when they are whole."""
+"""Files and directories that are there when they are whole."""
 
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 
 from inga.model.errors import UsageError
 
@@ -27,3 +28,25 @@ def whole_directory(out: Path) -> Iterator[Path]:
         os.replace(hidden, out)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
+
+
+@contextmanager
+def whole_file(path: Path, *, anew: bool = False, lasting: bool = False) -> Iterator[Path]:
+    """A file to write instead of this one, which takes its place when all went well; nobody ever reads half of it. `anew`: only
+    if there is none, else `FileExistsError`; of several that try, one succeeds. `lasting`: also after a power failure."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(
+        f".{path.name}.{os.getpid()}.{get_ident()}.tmp"
+    )  # a process may write in two threads
+    try:
+        yield hidden
+        if lasting:
+            with hidden.open("rb") as file:
+                os.fsync(file.fileno())
+        if anew:
+            os.link(hidden, path)
+        else:
+            os.replace(hidden, path)
+    finally:
+        with suppress(OSError):
+            hidden.unlink()

@@ -8,20 +8,24 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import get_ident
 from typing import Any, Self
 from uuid import uuid4
 
 from inga.certify.checks import CHECKS
 from inga.model.errors import TraceError
+from inga.trace.directory import whole_file
 from inga.trace.schema import RECEIPTS
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 CLOCKS = ("virtual", "wall")
+RECEIVERS = "receivers"
+"""The option `destinations` of a trace that was made of a log that does not say for whom messages are: `dst` of a send names those that
+received it."""
+LINES = "lines"
+"""The option `times` of a trace that was made of a log without times: `time` only counts its lines."""
 
 
 @dataclass
@@ -43,6 +47,11 @@ class Manifest:
     run: str = field(default_factory=lambda: str(uuid4()))
     format: int = FORMAT
     extra: dict[str, Any] = field(default_factory=dict)  # keys of others
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it was made of another system's log, whose lines its rows name as `ref`."""
+        return self.source.startswith("import:")
 
     def to_json(self) -> dict[str, Any]:
         return {key: getattr(self, key) for key in _MANIFEST_RULES} | self.extra
@@ -123,28 +132,14 @@ def claim(directory: str | os.PathLike[str], process: int) -> bool:
 
 def write_json(path: Path, content: dict[str, Any], *, anew: bool = False) -> bool:
     """Replace a file as a whole; `anew`: only if there is none. Whether it was written."""
-    hidden = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.tmp")  # a writer has two threads
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden.write_text(text, encoding="utf-8")
-        if anew:
-            return _is_linked(hidden, path)
-        os.replace(hidden, path)
+        with whole_file(path, anew=anew) as hidden:
+            hidden.write_text(text, encoding="utf-8")
     except OSError as error:
+        if anew and isinstance(error, FileExistsError) and path.exists():
+            return False
         raise TraceError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        with suppress(OSError):
-            hidden.unlink()
-    return True
-
-
-def _is_linked(file: Path, path: Path) -> bool:
-    """Give a file another name, unless that is taken; of several that try, one succeeds."""
-    try:
-        os.link(file, path)
-    except FileExistsError:
-        return False
     return True
 
 

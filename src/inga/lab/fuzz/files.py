@@ -16,8 +16,9 @@ from inga.lab.fuzz.decoder import FuzzedDecoder
 from inga.lab.fuzz.mutate import Field, Form, FuzzSample, json_values, sample, tokens, words
 from inga.model.errors import TraceError, UsageError
 from inga.trace.columns import to_rows
-from inga.trace.importers import IMPORTERS, Roles, govector, import_log, shiviz, tracechecker
+from inga.trace.importers import IMPORTERS, Roles, TableColumns, govector, import_log, shiviz, tracechecker
 from inga.trace.importers.record import Log
+from inga.trace.importers.source import LogText
 from inga.trace.log import LogFile, LoggedMessage, LogWriter, log_files, read_records
 from inga.trace.manifest import Manifest, ProcessFile
 from inga.trace.reader import read_segment, rows
@@ -247,6 +248,33 @@ def _span(number: int, **more: Any) -> dict[str, Any]:
     return {"traceId": "AB", "spanId": f"0{number}", "name": "say", "kind": 3, **times, **more}
 
 
+TABLE: list[dict[str, Any]] = [
+    {"at": "a", "what": "send", "id": "m1", "when": 1700000000},
+    {"at": "b", "what": "receive", "id": "m1", "when": "2023-11-14T22:13:21+00:00"},
+    {"at": "b", "what": "note", "id": "", "when": 1700000002000},
+]
+COLUMNS = TableColumns({"process": "at", "kind": "what", "message": "id", "time": "when"})
+JAEGER = {
+    "data": [
+        {
+            "traceID": "t1",
+            "spans": [
+                {"traceID": "t1", "spanID": "1", "operationName": "C", "startTime": 10, "duration": 20, "processID": "p1",
+                 "tags": [{"key": "span.kind", "value": "client"}]},
+                {"traceID": "t1", "spanID": "2", "operationName": "S", "startTime": 12, "duration": 5, "processID": "p2",
+                 "references": [{"refType": "CHILD_OF", "traceID": "t1", "spanID": "1"}],
+                 "tags": [{"key": "span.kind", "value": "server"}]},
+            ],
+            "processes": {"p1": {"serviceName": "web"}, "p2": {"serviceName": "db"}},
+        }
+    ]
+}  # fmt: skip
+ZIPKIN = [
+    {"traceId": "t1", "id": "1", "kind": "CLIENT", "name": "get", "timestamp": 10, "duration": 20, "localEndpoint": {"serviceName": "web"}},
+    {"traceId": "t1", "id": "1", "kind": "SERVER", "name": "get", "timestamp": 12, "duration": 5, "shared": True,
+     "localEndpoint": {"serviceName": "db"}},
+]  # fmt: skip
+
 SPANS = {
     "resourceSpans": [
         {
@@ -285,8 +313,23 @@ def _otel() -> list[FuzzSample]:
     return [sample(json.dumps(SPANS).encode(), json_values), sample(_json(SPANS), json_values)]
 
 
+def _sent() -> list[FuzzSample]:
+    lines = "\n".join(map(json.dumps, TABLE))
+    cells = "\n".join([",".join(TABLE[0]), *(",".join(map(str, each.values())) for each in TABLE)])
+    return [sample(lines.encode(), json_values), sample(cells.encode(), tokens)]
+
+
+def _jaeger() -> list[FuzzSample]:
+    return [sample(json.dumps(JAEGER).encode(), json_values)]
+
+
+def _zipkin() -> list[FuzzSample]:
+    return [sample(json.dumps(ZIPKIN).encode(), json_values)]
+
+
 SAMPLES: dict[str, Callable[[], list[FuzzSample]]] = {
-    "shiviz": _shiviz, "govector": _govector, "tracechecker": _tracechecker, "otel": _otel
+    "shiviz": _shiviz, "govector": _govector, "tracechecker": _tracechecker, "table": _sent, "otel": _otel,
+    "jaeger": _jaeger, "zipkin": _zipkin,
 }  # fmt: skip
 
 
@@ -295,8 +338,9 @@ def _import(name: str, octets: bytes) -> int:
     path, out = _place("log"), _place("out")
     path.write_bytes(octets)
     roles = ROLES if "roles" in IMPORTERS[name].options else Roles()
+    columns = COLUMNS if "columns" in IMPORTERS[name].options else TableColumns()
     try:
-        found = import_log(name, path, out, roles=roles)
+        found = import_log(name, path, out, roles=roles, columns=columns)
         try:
             for trace in found.traces:
                 assert sum(1 for _ in rows(trace)) >= 1
@@ -311,7 +355,7 @@ def _records(open_log: Callable[..., Log], octets: bytes) -> int:
     """Only what is read first."""
     path = _place("log")
     path.write_bytes(octets)
-    return sum(1 for _ in open_log(path, encoding="utf-8").records())
+    return sum(1 for _ in open_log(LogText.plain(path), encoding="utf-8").records())
 
 
 _FILE = (TraceError,)

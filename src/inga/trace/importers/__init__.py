@@ -5,20 +5,48 @@ Works without Spark; a log of any size takes little memory.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from heapq import nsmallest
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from inga.model.errors import UsageError
-from inga.trace.importers import govector, otel, shiviz, tracechecker
+from inga.trace.importers import govector, jaeger, otel, shiviz, table, tracechecker, zipkin
 from inga.trace.importers.record import Log, Record
 from inga.trace.importers.shiviz import DEFAULT, NO_ROLES, Roles
-from inga.trace.importers.source import plain_file
-from inga.trace.importers.write import Imported, Progress, write_log
+from inga.trace.importers.source import LogText, plain_text
+from inga.trace.importers.spans import import_spans
+from inga.trace.importers.table import NO_COLUMNS, TableColumns
+from inga.trace.importers.write import Imported, ImportOptions, Progress, write_log
+from inga.trace.reader import read_manifest, rows
 
-__all__ = ["DEFAULT", "IMPORTERS", "Imported", "Importer", "Log", "Record", "Roles", "import_log"]
+__all__ = [
+    "DEFAULT",
+    "IMPORTERS",
+    "TableColumns",
+    "Imported",
+    "Importer",
+    "Log",
+    "Record",
+    "Roles",
+    "import_log",
+]
 
 PATTERNS, ROLES = "--regex, --executions, --trust-header and --noise", "--send, --deliver and --crash"
-OPTIONS = {"regex": PATTERNS, "executions": PATTERNS, "trust": PATTERNS, "noise": PATTERNS, "roles": ROLES}
+COLUMNS = "--map, --kinds, --zone and --time-format"
+OPTIONS = {
+    "regex": PATTERNS,
+    "executions": PATTERNS,
+    "trust": PATTERNS,
+    "noise": PATTERNS,
+    "roles": ROLES,
+    "columns": COLUMNS,
+}
 """What only some importers understand: arguments of `import_log`, and what the command calls them."""
+
+TRIED_OCTETS = 1 << 20  # of a log that is only tried,
+TRIED_ROWS = 20  # and the rows of it that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +55,9 @@ class Importer:
 
     name: str
     reads: str
-    run: Callable[..., Imported]  # of path, out, claims, encoding, progress, and its options by name
+    run: Callable[
+        ..., Imported
+    ]  # of a log, a place, what is asked of every importer, and its options by name
     options: tuple[str, ...] = ()  # which of OPTIONS
 
 
@@ -35,15 +65,9 @@ def _by_records(open_log: Callable[..., Log]) -> Callable[..., Imported]:
     """For formats in which a file is a list of events: whoever opens it need not know how traces are written."""
 
     def run(
-        path: Path,
-        out: Path,
-        claims: list[str],
-        encoding: str,
-        progress: Progress,
-        noise: bool = False,
-        **options: object,
+        log: LogText, out: Path, asked: ImportOptions, noise: bool = False, **options: object
     ) -> Imported:
-        return write_log(open_log(path, encoding=encoding, **options), out, claims, progress, noise=noise)
+        return write_log(open_log(log, encoding=asked.encoding, **options), out, asked, noise=noise)
 
     return run
 
@@ -57,7 +81,27 @@ _ALL = [
     ),
     Importer("govector", "logs of GoVector", _by_records(govector.open_log), ("roles",)),
     Importer("tracechecker", "lines of JSON of the UBC tracing library", _by_records(tracechecker.open_log)),
-    Importer("otel", "OpenTelemetry spans, OTLP as JSON", otel.import_spans),
+    Importer(
+        "table",
+        "CSV, lines of JSON or Parquet: a row for each event or message",
+        table.import_table,
+        ("columns",),
+    ),
+    Importer(
+        "otel",
+        "OpenTelemetry spans, OTLP as JSON",
+        partial(import_spans, otel.read_spans, "otel", "OTLP as JSON, with resourceSpans,"),
+    ),
+    Importer(
+        "jaeger",
+        "Jaeger's traces as JSON",
+        partial(import_spans, jaeger.read_spans, "jaeger", "JSON of Jaeger, with data or spans,"),
+    ),
+    Importer(
+        "zipkin",
+        "Zipkin's spans as JSON, version 2",
+        partial(import_spans, zipkin.read_spans, "zipkin", "a list of Zipkin's spans"),
+    ),
 ]
 
 IMPORTERS = {importer.name: importer for importer in _ALL}
@@ -67,33 +111,62 @@ IMPORTERS = {importer.name: importer for importer in _ALL}
 def import_log(
     format: str,
     file: str | Path,
-    out: str | Path,
+    out: str | Path | None,
     *,
     regex: str | None = None,
     executions: str | None = None,
     trust: bool = False,
     roles: Roles = NO_ROLES,
+    columns: TableColumns = NO_COLUMNS,
     claims: list[str] | None = None,
+    disclaims: list[str] | None = None,
     encoding: str = "utf-8",
     noise: bool = False,
+    bad: int = 0,
     progress: Progress = lambda events: None,
 ) -> Imported:
     """Make a trace of a log: a file, one that gzip has compressed, a directory of them, or `-`, which is standard input. `out`
-    must not exist; it appears when it is whole.
+    must not exist; it appears when it is whole. None: only try, with the beginning of the log; `sample` tells what was found.
 
-    `regex`, `executions`, `trust` (use those that the file begins with) and `roles` are for formats that understand
-    them, and so is `noise`: there may be more lines that belong to no event than events. `claims` are guarantees that the trace shall claim beside those that its format allows.
+    `regex`, `executions`, `trust` (use those that the file begins with), `roles` and `columns` are for formats that understand
+    them, and so is `noise`: there may be more lines that belong to no event than events. `bad` lines that cannot be read may be
+    left out. `claims` are guarantees that the trace shall claim beside those that its format allows, `disclaims` those that it shall not.
     """
     if format not in IMPORTERS:
         raise UsageError(f"no format {format!r}; there are {', '.join(IMPORTERS)}")
     importer = IMPORTERS[format]
-    given = {"regex": regex, "executions": executions, "trust": trust, "noise": noise, "roles": roles}
-    given = {name: value for name, value in given.items() if value not in (None, False, NO_ROLES)}
+    given: dict[str, Any] = {
+        "regex": regex, "executions": executions, "trust": trust, "noise": noise, "roles": roles, "columns": columns
+    }  # fmt: skip
+    given = {name: value for name, value in given.items() if value not in (None, False, NO_ROLES, NO_COLUMNS)}
     for name in given:
         if name not in importer.options:
             raise UsageError(f"{OPTIONS[name]} are for {takers(name, ' and ')}, not for {format}")
-    with plain_file(str(file)) as path:
-        return importer.run(path, Path(out), claims or [], encoding, progress, **given)
+    asked = ImportOptions(encoding, tuple(claims or ()), tuple(disclaims or ()), bad, progress)
+    if out is None:
+        return _try(importer, str(file), asked, given)
+    with plain_text(str(file)) as log:
+        return importer.run(log, Path(out), asked, **given)
+
+
+def _try(importer: Importer, file: str, asked: ImportOptions, given: dict[str, Any]) -> Imported:
+    """Import the beginning of a log, whatever it leaves over, and keep only a description of the first rows."""
+    lenient = ImportOptions(asked.encoding, asked.claims, asked.disclaims, TRIED_OCTETS, asked.progress)
+    given = {**given, "noise": True} if "noise" in importer.options else given
+    with plain_text(file, TRIED_OCTETS) as log, TemporaryDirectory(prefix="inga-import-") as scratch:
+        found = importer.run(log, Path(scratch) / "trace", lenient, **given)
+        trace = found.traces[0]
+        names = read_manifest(trace).processes
+        for row in nsmallest(TRIED_ROWS, rows(trace), key=lambda row: (row.time, row.process, row.pos)):
+            what = (
+                f"message {row.seq} of {names[row.src]}"
+                if row.step != "event" and row.src is not None
+                else ""
+            )
+            told = [row.ref or "", names[row.process], row.step, what, row.note or row.op or ""]
+            found.sample.append("  ".join(part for part in told if part))
+        found.traces = []
+    return found
 
 
 def takers(option: str, between: str = ", ") -> str:

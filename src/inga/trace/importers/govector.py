@@ -6,11 +6,10 @@
 A text may go on over more lines; those up to the next clock belong to it.
 """
 
-from pathlib import Path
-
 from inga.trace.importers.record import Log
 from inga.trace.importers.shiviz import NO_ROLES, Roles
 from inga.trace.importers.shiviz import open_log as open_shiviz
+from inga.trace.importers.source import LogText
 
 _TIME = r"\d\S*[ \t]+"
 PATTERN = (
@@ -19,6 +18,6 @@ PATTERN = (
 )
 
 
-def open_log(path: Path, *, encoding: str, roles: Roles = NO_ROLES) -> Log:
+def open_log(log: LogText, *, encoding: str, roles: Roles = NO_ROLES) -> Log:
     """A log of one or several GoVector hosts."""
-    return open_shiviz(path, regex=PATTERN, roles=roles, encoding=encoding, source="govector")
+    return open_shiviz(log, regex=PATTERN, roles=roles, encoding=encoding, source="govector")

@@ -4,10 +4,10 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from inga.model.errors import TraceError
+from inga.trace.importers.source import LogText
 from inga.trace.manifest import shown
 from inga.trace.schema import COUNT_MAX
 
@@ -29,6 +29,9 @@ class Record:
     label: str = ""  # of the execution
 
 
+SAMPLES_MAX = 5
+"""Lines that are shown of those that are left out."""
+
 Records = Callable[[], Iterator[Record]]
 """Reads the log from its beginning, every time it is called."""
 
@@ -38,58 +41,96 @@ class Skipped:
     """Text between records that belongs to none."""
 
     lines: int = 0
-    first: int = 0
-    text: str = ""
+    samples: list[tuple[int, str]] = field(default_factory=list)  # the first of them: line and text
+
+    def begin(self) -> None:
+        """The log is read again."""
+        self.lines, self.samples = 0, []
 
     def add(self, text: str, line: int) -> None:
         for offset, each in enumerate(text.split("\n")):
             if each.strip():
-                if not self.lines:
-                    self.first, self.text = line + offset, each.strip()[:60]
                 self.lines += 1
+                if len(self.samples) < SAMPLES_MAX:
+                    self.samples.append((line + offset, each.strip()[:60]))
+
+
+@dataclass(slots=True)
+class BadLines:
+    """Lines that should be events and cannot be read. They are left out, if they are not more than `most`; a line that was
+    being written when the log was taken is left out in any case."""
+
+    most: int = 0
+    count: int = 0
+    torn: int = 0
+    errors: list[TraceError] = field(default_factory=list)  # the first of them
+
+    def begin(self) -> None:
+        """The log is read again."""
+        self.count, self.torn, self.errors = 0, 0, []
+
+    def add(self, error: TraceError, *, is_torn: bool = False) -> None:
+        self.torn += is_torn
+        self.count += not is_torn
+        if len(self.errors) < SAMPLES_MAX:
+            self.errors.append(error)
+
+    def check(self, events: int) -> None:
+        """Refuse a log of which too much cannot be read, or nothing can."""
+        if not self.errors or (events and self.count <= self.most):
+            return
+        text = str(self.errors[0])
+        if self.count > 1:
+            places = ", ".join(str(error).partition(": ")[0] for error in self.errors[1:])
+            more = f", and {self.count - len(self.errors):,} more" if self.count > len(self.errors) else ""
+            text += f" {self.count:,} lines cannot be read, the others are {places}{more}."
+        if self.count <= events:
+            text += f" --bad {self.count} leaves {'them' if self.count > 1 else 'it'} out."
+        raise TraceError(text)
 
 
 @dataclass(slots=True)
 class Log:
     """A file to import: its records, and what a manifest says of them."""
 
-    path: Path
+    text: LogText
     records: Records
     source: str  # the name of the format
     claims: list[str]
     options: dict[str, Any] = field(default_factory=dict)
     skipped: Skipped = field(default_factory=Skipped)
+    bad: BadLines = field(default_factory=BadLines)
     to_receivers: bool = False  # a message is for those that received it, not for all others
 
 
-def bad(path: Path, line: int, what: str) -> TraceError:
-    return TraceError(f"{path}:{line}: {what}.")
+def fault(log: LogText, line: int, what: str) -> TraceError:
+    return TraceError(f"{log.place(line)}: {what}.")
 
 
-def parse_clock(text: str, host: str, path: Path, line: int) -> ForeignClock:
+def parse_clock(text: str, host: str, log: LogText, line: int) -> ForeignClock:
     """The clock of an event, from JSON."""
     try:
         content = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        raise bad(path, line, f"the clock {shown(text)} is not JSON: {error}") from None
+        raise fault(log, line, f"the clock {shown(text)} is not JSON: {error}") from None
     if not is_text(content, text):
-        raise bad(path, line, f"the clock {shown(text)} holds half a character")
-    return check_clock(content, host, path, line)
+        raise fault(log, line, f"the clock {shown(text)} holds half a character")
+    return check_clock(content, host, log, line)
 
 
-def check_clock(content: Any, host: str, path: Path, line: int) -> ForeignClock:
+def check_clock(content: Any, host: str, log: LogText, line: int) -> ForeignClock:
     """The clock without its zeros, if it can be one: it counts the event that it belongs to."""
     if not isinstance(content, dict):
-        raise bad(path, line, f"the clock must be an object of counts by host, not {shown(content)}")
+        raise fault(log, line, f"the clock must be an object of counts by host, not {shown(content)}")
     for name, count in content.items():
         if type(count) is not int or not 0 <= count <= COUNT_MAX:
-            raise bad(path, line, f"the clock counts {shown(count)} events of {shown(name)}")
+            raise fault(log, line, f"the clock counts {shown(count)} events of {shown(name)}")
         if not name:
-            raise bad(path, line, "the clock counts events of a host without a name")
+            raise fault(log, line, "the clock counts events of a host without a name")
     if not host:
-        raise bad(path, line, "the event has no host")
+        raise fault(log, line, "the event has no host")
     if not content.get(host):
-        raise bad(path, line, f"the clock of an event of {shown(host)} does not count that event")
+        raise fault(log, line, f"the clock of an event of {shown(host)} does not count that event")
     return {name: count for name, count in content.items() if count}
 
 
@@ -116,3 +157,20 @@ def is_text(content: Any, written: str) -> bool:
     except (UnicodeEncodeError, RecursionError):
         return False
     return True
+
+
+def parse_object(log: LogText, line: int, text: str) -> dict[str, Any]:
+    """A line of JSON that holds an object."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(f"{log.place(line)}: this is not JSON: {error}.") from None
+    if not is_text(content, text):
+        raise fault(log, line, "this holds half a character")
+    if not isinstance(content, dict):
+        raise fault(log, line, f"an object is expected, not {shown(content)}")
+    return content
+
+
+class NotJson(TraceError):
+    """A line is no JSON: if it is the last one, it may not have been written to its end yet."""

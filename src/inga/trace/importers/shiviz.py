@@ -9,10 +9,10 @@ chose can search forty characters for hours.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from inga.model.errors import UsageError
-from inga.trace.importers.record import Log, Record, Skipped, parse_clock
+from inga.model.errors import TraceError, UsageError
+from inga.trace.importers.record import BadLines, Log, Record, Skipped, parse_clock
+from inga.trace.importers.source import LogText
 from inga.trace.importers.text import compile_pattern, find_records, open_text
 
 DEFAULT = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
@@ -48,7 +48,7 @@ NO_ROLES = Roles()
 
 
 def open_log(
-    path: Path,
+    log: LogText,
     *,
     encoding: str,
     regex: str | None = None,
@@ -58,41 +58,46 @@ def open_log(
     source: str = "shiviz",
 ) -> Log:
     """A log in ShiViz's manner. Its clocks are claimed to be right; deliveries, to be of what was sent."""
-    said, divided, first = _header(path, encoding)
+    said, divided, first = _header(log, encoding)
     if regex is None:
         if not trust and (said != DEFAULT or (divided and not executions)):
             raise UsageError(
-                f"{path} begins with a regular expression of its own, and one that is made for it can run for "
+                f"{log.said} begins with a regular expression of its own, and one that is made for it can run for "
                 "hours: read it and give it as --regex (and --executions), or say --trust-header"
             )
         regex, executions = said, executions or divided
     pattern = compile_pattern(LINEAR if regex == DEFAULT else regex, "--regex", GROUPS)
     delimiter = None if executions is None else compile_pattern(executions, "--executions")
-    wanted, skipped = roles.compile(), Skipped()
+    wanted, skipped, bad = roles.compile(), Skipped(), BadLines()
 
     def records() -> Iterator[Record]:
-        skipped.lines = 0
+        skipped.begin()
+        bad.begin()
         execution, label, is_used = 0, "", False
-        for found in find_records(path, encoding, pattern, delimiter, skipped, first):
+        for found in find_records(log, encoding, pattern, delimiter, skipped, first):
             if not found.is_record:
                 execution, is_used = execution + is_used, False
                 label = next((each for each in found.match.groups() if each), "")
                 continue
-            is_used = True
             host, text = found.match["host"] or "", (found.match["event"] or "").strip()
-            clock = parse_clock(found.match["clock"] or "", host, path, found.line)
+            try:
+                clock = parse_clock(found.match["clock"] or "", host, log, found.line)
+            except TraceError as error:
+                bad.add(error)
+                continue
+            is_used = True
             role, message = _role(wanted, text)
             yield Record(host, clock, text, found.line, role, message, execution, label)
 
     claims = ["clocks", "integrity"] if "send" in wanted else ["clocks"]
     options = {"regex": regex, "executions": executions}
     options |= {role: found.pattern for role, found in wanted.items()}
-    return Log(path, records, source, claims, options, skipped)
+    return Log(log, records, source, claims, options, skipped, bad)
 
 
-def _header(path: Path, encoding: str) -> tuple[str, str | None, int]:
+def _header(log: LogText, encoding: str) -> tuple[str, str | None, int]:
     """The expression, the delimiter, and the line after them."""
-    with open_text(path, encoding) as file:
+    with open_text(log, encoding) as file:
         try:
             lines = [file.readline(1 << 16).rstrip("\n") for _ in range(2)]
         except UnicodeDecodeError:

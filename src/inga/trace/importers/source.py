@@ -1,45 +1,79 @@
 """Where a log comes from: a file, a compressed one, a directory of them, standard input. Importers get one plain file, which
-they may read twice; what is not one is copied, and errors name what the user did."""
+they may read twice; what is not one is copied, and every line is cited by the file that it stands in."""
 
 import gzip
-import re
 import sys
 import zlib
 from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
-from inga.model.errors import TraceError, UsageError
+from inga.model.errors import UsageError
 
 STANDARD_INPUT = "-"
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """All of a log in one plain file, and where its lines come from."""
+
+    path: Path
+    said: str  # what the user called it
+    parts: tuple[tuple[int, str], ...]  # after how many lines each part begins, and which it is
+    torn: frozenset[int] = frozenset()  # lines that end without an end of line, though others follow
+    is_cut: bool = False  # only the beginning is wanted
+
+    @classmethod
+    def plain(cls, path: Path) -> "LogText":
+        return cls(path, str(path), ((0, str(path)),))
+
+    @property
+    def name(self) -> str:
+        """What a trace calls it."""
+        return "stdin" if self.said == STANDARD_INPUT else _short(str(Path(self.said).resolve()))
+
+    def place(self, line: int) -> str:
+        """A line, for errors."""
+        part, number = self._find(line)
+        return f"{part}:{number}"
+
+    def ref(self, line: int) -> str:
+        """A line, for rows."""
+        part, number = self._find(line)
+        return f"{'stdin' if self.said == STANDARD_INPUT else _short(part)}:{number}"
+
+    def _find(self, line: int) -> tuple[str, int]:
+        first, part = self.parts[max(bisect_right(self.parts, line - 1, key=lambda each: each[0]) - 1, 0)]
+        return part, line - first
+
+
+def _short(path: str) -> str:
+    return Path(path).name.removesuffix(".gz")
+
+
 @contextmanager
-def plain_file(log: str) -> Iterator[Path]:
-    """A file with all of a log; of a directory that is all files in it, by name, one after the other. It has the name of the
-    log, which traces cite."""
+def plain_text(log: str, most: int | None = None) -> Iterator[LogText]:
+    """A file with all of a log, or with the first `most` octets of it; of a directory that is all files in it, by name, one
+    after the other."""
     path = Path(log)
     with _reading(log):
         parts = [path] if log == STANDARD_INPUT else _parts(path)
         is_plain = log != STANDARD_INPUT and parts == [path] and not _is_compressed(path)
-    if is_plain:
-        yield path
+    if is_plain and (most is None or not path.is_file() or path.stat().st_size <= most):
+        yield LogText.plain(path)
         return
     with TemporaryDirectory(prefix="inga-import-") as scratch:
-        name = "stdin" if log == STANDARD_INPUT else path.resolve().name.removesuffix(".gz")
-        copy = Path(scratch) / name
+        copy = Path(scratch) / "log"
         with _reading(log):
-            places = _copy(parts, copy, log)
-        try:
-            yield copy
-        except (TraceError, UsageError) as error:
-            raise type(error)(_renamed(str(error), copy, places, log)) from None
+            places, torn = _copy(parts, copy, log, most)
+        yield LogText(copy, log, places, torn, most is not None)
 
 
 @contextmanager
@@ -53,7 +87,7 @@ def _reading(log: str) -> Iterator[None]:
 def _parts(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
+    found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith((".", "_")))
     if not found:
         raise UsageError(f"{path} is a directory without any files")
     return found
@@ -66,46 +100,44 @@ def _is_compressed(path: Path) -> bool:
         return file.read(len(GZIP)) == GZIP
 
 
-def _copy(parts: list[Path], target: Path, log: str) -> list[tuple[int, str]]:
-    """Copy all of it; after how many lines each part begins, and its name."""
+def _copy(
+    parts: list[Path], target: Path, log: str, most: int | None
+) -> tuple[tuple[tuple[int, str], ...], frozenset[int]]:
+    """Copy it; after how many lines each part begins, and the lines that were cut off."""
     places: list[tuple[int, str]] = []
+    torn: set[int] = set()
     lines = 0
     with target.open("wb") as out:
         for part in parts:
+            left = None if most is None else most - out.tell()
+            if left is not None and left <= 0:
+                break
+            name = "standard input" if log == STANDARD_INPUT else str(part)
+            places.append((lines, name))
             if log == STANDARD_INPUT:
-                places.append((lines, "standard input"))
-                lines += _append(sys.stdin.buffer, out, "standard input")
+                added, is_torn = _append(sys.stdin.buffer, out, name, left)
             else:
-                places.append((lines, str(part)))
                 with part.open("rb") as file:
-                    lines += _append(file, out, str(part))
-    return places
+                    added, is_torn = _append(file, out, name, left)
+            lines += added
+            torn |= {lines} if is_torn else set()
+    return tuple(places), frozenset(torn)
 
 
-def _append(file: Any, out: IO[bytes], name: str) -> int:
-    """Copy one part without a byte order mark, and end its last line; how many lines it has."""
+def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> tuple[int, bool]:
+    """Copy one part without a byte order mark, and end its last line; how many lines it has, and whether that had no end."""
     source = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP))[: len(GZIP)] == GZIP else file
-    lines, last = 0, b""
+    lines, last, left = 0, b"", CHUNK if most is None else most
     try:
-        chunk = source.read(CHUNK).removeprefix(BOM_UTF8)
+        chunk = source.read(min(CHUNK, left)).removeprefix(BOM_UTF8)
         while chunk:
             out.write(chunk)
             lines, last = lines + chunk.count(b"\n"), chunk[-1:]
-            chunk = source.read(CHUNK)
+            left = CHUNK if most is None else left - len(chunk)
+            chunk = source.read(min(CHUNK, left))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UsageError(f"{name} is compressed, but not whole: {error}") from None
-    if last not in (b"", b"\n"):
+    is_torn = last not in (b"", b"\n")
+    if is_torn:
         out.write(b"\n")
-        lines += 1
-    return lines
-
-
-def _renamed(text: str, copy: Path, places: list[tuple[int, str]], log: str) -> str:
-    """What is said of the copy, of what it was made of."""
-
-    def place(match: re.Match[str]) -> str:
-        line = int(match[1])
-        first, name = places[max(bisect_right(places, line - 1, key=lambda each: each[0]) - 1, 0)]
-        return f"{name}:{line - first}"
-
-    return re.sub(rf"{re.escape(str(copy))}:(\d+)", place, text).replace(str(copy), log)
+    return lines + is_torn, is_torn

@@ -7,11 +7,11 @@ A pattern may span lines and begin anywhere, so the text is searched a window at
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from inga.model.errors import TraceError, UsageError
-from inga.trace.importers.record import Skipped, bad
+from inga.trace.importers.record import BadLines, NotJson, Skipped, fault, parse_object
+from inga.trace.importers.source import LogText
 
 WINDOW = 1 << 22  # characters
 RECORD_MAX = 1 << 20
@@ -52,34 +52,42 @@ def _translate(part: str) -> str:
     return f"(?P={part[3:-1]})" if part.startswith("\\k<") else part
 
 
-def open_text(path: Path, encoding: str) -> TextIO:
+def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO:
+    path = log.path
     try:
-        if path.is_dir():
-            raise UsageError(f"{path} is a directory; name a file")
         if path.exists() and not path.is_file():
-            raise UsageError(f"{path} is not a plain file, and logs are read twice")
+            raise UsageError(f"{log.said} is not a plain file, and logs are read twice")
         # A byte order mark, as some editors write it, is no text.
-        return path.open(encoding="utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+        plain = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        return path.open(encoding=plain, newline=newline)
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise UsageError(f"{log.said} cannot be read: {error.strerror}") from None
 
 
-def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers, without their ends; blank ones are left out."""
+def read_objects(log: LogText, encoding: str, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file that has one in each line, with the numbers of the lines; blank ones are left out."""
     number = 0
-    with open_text(path, encoding) as file:
+    bad.begin()
+    with open_text(log, encoding) as file:
         try:
             for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, line.rstrip("\n")
+                if not line.strip():
+                    continue
+                try:
+                    content = parse_object(log, number, line)
+                except TraceError as error:
+                    is_cut = not line.endswith("\n") or number in log.torn
+                    bad.add(error, is_torn=is_cut and isinstance(error, NotJson))
+                else:
+                    yield number, content
         except UnicodeDecodeError as error:
-            raise _not_text(path, number + 1, encoding, error) from None
+            raise not_text(log, number + 1, encoding, error) from None
 
 
 def find_records(
-    path: Path,
+    log: LogText,
     encoding: str,
     pattern: re.Pattern[str],
     delimiter: re.Pattern[str] | None,
@@ -87,16 +95,16 @@ def find_records(
     first: int = 1,
 ) -> Iterator[FoundLine]:
     """Everything that matches, from line `first` on."""
-    with open_text(path, encoding) as file:
+    with open_text(log, encoding) as file:
         for _ in range(first - 1):
             file.readline()
-        yield from _Search(path, encoding, file, pattern, delimiter, skipped, first).run()
+        yield from _Search(log, encoding, file, pattern, delimiter, skipped, first).run()
 
 
 class _Search:
     def __init__(
         self,
-        path: Path,
+        log: LogText,
         encoding: str,
         file: TextIO,
         pattern: re.Pattern[str],
@@ -104,7 +112,7 @@ class _Search:
         skipped: Skipped,
         first: int,
     ) -> None:
-        self._path = path
+        self._log = log
         self._encoding = encoding
         self._file = file
         self._pattern = pattern
@@ -138,7 +146,7 @@ class _Search:
         try:
             more = self._file.read(WINDOW)
         except UnicodeDecodeError as error:
-            raise _not_text(self._path, self._line_at(len(self._window)), self._encoding, error) from None
+            raise not_text(self._log, self._line_at(len(self._window)), self._encoding, error) from None
         self._window = self._window[keep:] + more
         self._at -= keep
         self._counted, self._line = 0, line
@@ -183,5 +191,5 @@ class _Search:
         return self._line
 
 
-def _not_text(path: Path, line: int, encoding: str, error: UnicodeDecodeError) -> TraceError:
-    return bad(path, line, f"here or soon after is text that is not {encoding}: {error.reason}")
+def not_text(log: LogText, line: int, encoding: str, error: UnicodeDecodeError) -> TraceError:
+    return fault(log, line, f"here or soon after is text that is not {encoding}: {error.reason}")

@@ -7,50 +7,49 @@ clocks travel no other way, the vectors of these messages can be checked too.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from inga.trace.importers.record import Log, Record, bad, check_clock, is_text
-from inga.trace.importers.text import read_lines
-from inga.trace.manifest import shown
+from inga.model.errors import TraceError
+from inga.trace.importers.record import BadLines, Log, Record, check_clock, fault
+from inga.trace.importers.source import LogText
+from inga.trace.importers.text import read_objects
 
 ROLES = {"GenerateTokenTrace": "send", "ReceiveTokenTrace": "deliver"}
 KEYS = ("TracerIdentity", "Tag", "VectorClock")
 
 
-def open_log(path: Path, *, encoding: str) -> Log:
+def open_log(log: LogText, *, encoding: str) -> Log:
+    bad = BadLines()
+
     def records() -> Iterator[Record]:
-        for line, text in read_lines(path, encoding):
-            yield _record(path, line, text)
+        for line, content in read_objects(log, encoding, bad):
+            try:
+                record = _record(log, line, content)
+            except TraceError as error:
+                bad.add(error)
+            else:
+                yield record
 
-    claims = ["clocks", "integrity", "stamps"]
-    return Log(path, records, "tracechecker", claims, to_receivers=True)
+    # Nothing says that a token is received only once: a network may bring it again.
+    return Log(log, records, "tracechecker", ["clocks", "stamps"], bad=bad, to_receivers=True)
 
 
-def _record(path: Path, line: int, text: str) -> Record:
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise bad(path, line, f"this is not JSON: {error}") from None
-    if not is_text(content, text):
-        raise bad(path, line, "this holds half a character")
-    if not isinstance(content, dict):
-        raise bad(path, line, f"an object is expected, not {shown(content)}")
+def _record(log: LogText, line: int, content: dict[str, Any]) -> Record:
     for key in KEYS:
         if key not in content:
-            raise bad(path, line, f'there is no "{key}"')
+            raise fault(log, line, f'there is no "{key}"')
     host, tag, body = content["TracerIdentity"], content["Tag"], content.get("Body")
     if not isinstance(host, str) or not isinstance(tag, str):
-        raise bad(path, line, "TracerIdentity and Tag must be texts")
-    clock = check_clock(content["VectorClock"], host, path, line)
+        raise fault(log, line, "TracerIdentity and Tag must be texts")
+    clock = check_clock(content["VectorClock"], host, log, line)
     role = ROLES.get(tag)
-    message = "" if role is None else _token(body, tag, path, line)
+    message = "" if role is None else _token(body, tag, log, line)
     said = tag if role is not None or not body else f"{tag} {json.dumps(body, ensure_ascii=False)}"
     return Record(host, clock, said, line, role, message)
 
 
-def _token(body: Any, tag: str, path: Path, line: int) -> str:
+def _token(body: Any, tag: str, log: LogText, line: int) -> str:
     token = body.get("Token") if isinstance(body, dict) else None
     if not isinstance(token, str) or not token:
-        raise bad(path, line, f"{tag} has no token in its body")
+        raise fault(log, line, f"{tag} has no token in its body")
     return token

@@ -23,8 +23,8 @@ from struct import Struct
 from inga.model.errors import TraceError
 from inga.model.stamp import Deps
 from inga.trace.directory import whole_directory
-from inga.trace.importers.record import ForeignClock, Log, Record, bad
-from inga.trace.manifest import Manifest
+from inga.trace.importers.record import ForeignClock, Log, Record, fault
+from inga.trace.manifest import LINES, RECEIVERS, Manifest
 from inga.trace.writer import TraceWriter
 
 HOSTS_MAX = 10_000
@@ -50,7 +50,27 @@ class Imported:
     deliveries: int = 0
     unmatched: int = 0  # receipts of messages that nobody sent
     skipped: int = 0  # lines that belong to no event
-    skipped_first: str = ""
+    skipped_first: list[str] = field(default_factory=list)  # some of them, with their places
+    bad: int = 0  # lines that should be events and were left out
+    bad_first: list[str] = field(default_factory=list)  # what is wrong with some of them
+    torn: int = 0  # lines that were being written when the log was taken
+    repeated: int = 0  # what is there a second time, and counts once
+    sample: list[str] = field(default_factory=list)  # if it was only tried: the first rows, in words
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is asked of every importer."""
+
+    encoding: str = "utf-8"
+    claims: tuple[str, ...] = ()  # beside those that the format allows,
+    disclaims: tuple[str, ...] = ()  # and those of them that are not meant
+    bad: int = 0  # lines that may be left out
+    progress: Progress = lambda events: None
+
+    def guarantees(self, format: list[str]) -> list[str]:
+        """What a trace claims, given what its format allows."""
+        return [each for each in dict.fromkeys([*format, *self.claims]) if each not in self.disclaims]
 
 
 @dataclass(slots=True)
@@ -70,13 +90,14 @@ class Execution:
         return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
 
 
-def write_log(log: Log, out: Path, claims: list[str], progress: Progress, *, noise: bool = False) -> Imported:
+def write_log(log: Log, out: Path, asked: ImportOptions, *, noise: bool = False) -> Imported:
     """Import a log: into `out`, or into numbered directories below it if it has several executions. `noise`: most of it may
     be no events."""
     with whole_directory(out) as directory, closing(_Messages(directory / "messages.tmp")) as messages:
-        executions = _survey(log, messages, progress, noise)
-        found = _Import(log, directory, executions, messages, claims)
-        found.run(progress)
+        log.bad.most = asked.bad
+        executions = _survey(log, messages, asked.progress, noise)
+        found = _Import(log, directory, executions, messages, asked)
+        found.run()
     return found.summary(out)
 
 
@@ -91,16 +112,19 @@ def _survey(log: Log, messages: "_Messages", progress: Progress, noise: bool) ->
             executions.append(Execution(record.label))
         _note(log, record, executions[-1], messages)
         progress(read)
+    log.bad.check(read)
     if not executions:
-        hint = f"; the first line that matches nothing: {log.skipped.text}" if log.skipped.lines else ""
-        raise TraceError(f"{log.path} has no event that the {log.source} reader recognises{hint}.")
+        samples = log.skipped.samples
+        hint = f"; the first line that matches nothing: {samples[0][1]}" if samples else ""
+        raise TraceError(f"{log.text.said} has no event that the {log.source} reader recognises{hint}.")
     skipped = log.skipped
     if not noise and skipped.lines >= NOISE_MIN and skipped.lines > read:
         events = "one event" if read == 1 else f"{read:,} events"
-        raise bad(
-            log.path,
-            skipped.first,
-            f"{events} in all, and {skipped.lines:,} lines that belong to none, this one first: {skipped.text}. Either the "
+        first, text = skipped.samples[0]
+        raise fault(
+            log.text,
+            first,
+            f"{events} in all, and {skipped.lines:,} lines that belong to none, this one first: {text}. Either the "
             "pattern does not fit (--regex), or they are no events (--noise)",
         )
     return executions
@@ -111,7 +135,7 @@ def _note(log: Log, record: Record, execution: Execution, messages: "_Messages")
     for name in (record.host, *record.clock):
         execution.seen.setdefault(name, len(execution.seen))
     if len(execution.seen) > HOSTS_MAX:
-        raise bad(log.path, record.line, f"there are more than {HOSTS_MAX:,} hosts by now, which cannot be")
+        raise fault(log.text, record.line, f"there are more than {HOSTS_MAX:,} hosts by now, which cannot be")
     if record.role == "send":
         sent = execution.sent.setdefault(record.host, array("q"))
         own = record.clock[record.host]
@@ -121,7 +145,7 @@ def _note(log: Log, record: Record, execution: Execution, messages: "_Messages")
         place = execution.seen[record.host], len(sent)
         vector = {execution.seen[name]: count for name, count in record.clock.items()}
         if not messages.add(record.execution, record.message, *place, vector):
-            raise bad(log.path, record.line, f"message {record.message} is sent a second time")
+            raise fault(log.text, record.line, f"message {record.message} is sent a second time")
     elif record.role == "deliver" and log.to_receivers:
         messages.received(record.execution, record.message, execution.seen[record.host])
 
@@ -176,16 +200,21 @@ class _Messages:
 
 class _Import:
     def __init__(
-        self, log: Log, directory: Path, executions: list[Execution], messages: _Messages, claims: list[str]
+        self,
+        log: Log,
+        directory: Path,
+        executions: list[Execution],
+        messages: _Messages,
+        asked: ImportOptions,
     ) -> None:
         self._log = log
         self._directory = directory
         self._executions = executions
         self._messages = messages
-        self._claims = claims
+        self._asked = asked
         self._events = 0
 
-    def run(self, progress: Progress) -> None:
+    def run(self) -> None:
         writing: _Writing | None = None
         read = 0
         with ExitStack() as stack:
@@ -196,7 +225,7 @@ class _Import:
                     writing = self._begin(record.execution)
                     stack.push(writing.close)
                 writing.write(record)
-                progress(read)
+                self._asked.progress(read)
         self._events = read
 
     def _begin(self, number: int) -> "_Writing":
@@ -205,15 +234,16 @@ class _Import:
         if len(self._executions) > 1:
             directory = directory / str(number + 1)
         names = list(execution.processes())
+        addressed = {"destinations": RECEIVERS} if self._log.to_receivers else {}
         Manifest(
-            group=execution.label or self._log.path.stem or "log",
+            group=execution.label or Path(self._log.text.name).stem or "log",
             processes=names,
             source=f"import:{self._log.source}",
             order="foreign",
             receipt="deliver",
             clock="virtual",
-            guarantees=list(dict.fromkeys([*self._log.claims, *self._claims])),
-            options={"file": self._log.path.name, **self._log.options},
+            guarantees=self._asked.guarantees(_claimed(self._log)),
+            options={"file": self._log.text.name, "times": LINES, **addressed, **self._log.options},
             complete=True,
         ).write(directory)
         return _Writing(self._log, directory, number, execution, self._messages)
@@ -229,8 +259,16 @@ class _Import:
             deliveries=sum(each.deliveries for each in executions),
             unmatched=sum(each.unmatched for each in executions),
             skipped=skipped.lines,
-            skipped_first=f"{self._log.path.name}:{skipped.first}: {skipped.text}" if skipped.lines else "",
+            skipped_first=[f"{self._log.text.ref(line)}: {text}" for line, text in skipped.samples],
+            bad=self._log.bad.count,
+            bad_first=[str(error) for error in self._log.bad.errors],
+            torn=self._log.bad.torn,
         )
+
+
+def _claimed(log: Log) -> list[str]:
+    """What a trace of this log may claim: without lines that were receipts, vectors seem to know too much."""
+    return [claim for claim in log.claims if claim != "stamps"] if log.bad.count else log.claims
 
 
 class _Writing:
@@ -261,7 +299,7 @@ class _Writing:
         process = self._index[record.host]
         writer, own = self._writers[process], record.clock[record.host]
         now = record.line * SECONDS_PER_LINE
-        ref = f"{self._log.path.name}:{record.line}"
+        ref = self._log.text.ref(record.line)
         deps = self._vector(record.clock)
         deps[process] = own - 1
         writer.row("event", now, 0, process, own, deps=tuple(deps), ref=ref, note=record.text)
@@ -318,4 +356,7 @@ class _Writing:
 
     def close(self, kind: type[BaseException] | None, *rest: object) -> None:
         for index, writer in enumerate(self._writers):
-            writer.close(complete=kind is None, crashed=index in self._crashed)
+            # A host of which there is nothing may have done anything: its log is not here. So may any, in lines left out.
+            is_there = self._names[index] in self._execution.hosts and not self._log.bad.count
+            is_whole = kind is None and is_there
+            writer.close(complete=is_whole, crashed=index in self._crashed)

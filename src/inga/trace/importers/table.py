@@ -1,0 +1,496 @@
+"""Tables of sends and receipts: CSV, lines of JSON, Parquet. A mapping says which column means what.
+
+    process, kind, message           one row for each event: where, what happened, to which message
+    sender, receiver, message        one row for each message, with the times `sent` and `received`
+
+More that helps, if there are columns for it: `time`, by which the rows of a process are put in order (else they keep that of the
+table); `sender`, where a message is known only together with who sent it; `receiver`, which says for whom it was; `clock`, a
+vector clock as a JSON object of counts by process.
+
+With clocks, rows are events as in ShiViz's logs. Without, they say what was sent, received and delivered, and nothing about
+what was known; `inga stamp` finds that out.
+"""
+
+import csv
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from inga.model.errors import TraceError, UsageError
+from inga.trace.directory import whole_directory
+from inga.trace.importers.record import BadLines, Log, Record, check_clock, fault, parse_clock
+from inga.trace.importers.source import LogText
+from inga.trace.importers.text import not_text, open_text, read_objects
+from inga.trace.importers.times import parse_time, parse_zone
+from inga.trace.importers.write import (
+    HOSTS_MAX,
+    SEGMENT_ROWS_MAX,
+    Imported,
+    ImportOptions,
+    write_log,
+)
+from inga.trace.manifest import LINES, RECEIVERS, Manifest, shown
+from inga.trace.schema import load_pyarrow
+from inga.trace.writer import TraceWriter
+
+FIELDS = ("process", "kind", "message", "time", "sender", "receiver", "sent", "received", "clock", "text")
+SEND, RECEIVE, DELIVER, EVENT = "send", "receive", "deliver", "event"
+KINDS = {
+    SEND: (
+        "send",
+        "sent",
+        "produce",
+        "produced",
+        "publish",
+        "published",
+        "emit",
+        "enqueue",
+        "request",
+        "out",
+    ),
+    RECEIVE: ("receive", "received", "recv", "consume", "consumed", "poll", "dequeue", "in"),
+    DELIVER: ("deliver", "delivered", "handle", "handled", "process", "processed", "apply", "applied"),
+}
+"""What the kind of a row may be called, large or small, unless `kinds` says otherwise. All else is an event."""
+
+PARQUET = b"PAR1"
+ROWS_AT_ONCE = 4096  # of Parquet
+DELIMITERS = ",;\t|"
+LINE_NANOSECONDS = 1_000_000  # of virtual time, where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Which column means what. `zone` is that of times without one; `time_format` as for Python's strptime."""
+
+    map: dict[str, str] = field(default_factory=dict)  # by field: the column, with dots for what is inside
+    kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    zone: str = "UTC"
+    time_format: str | None = None
+
+    def check(self) -> None:
+        if not self.map:
+            raise UsageError("say which column means what: --map process=COLUMN kind=COLUMN message=COLUMN")
+        for name in self.map:
+            if name not in FIELDS:
+                raise UsageError(f"--map knows no {name!r}; there are {', '.join(FIELDS)}")
+        for name in self.kinds:
+            if name not in KINDS:
+                raise UsageError(f"--kinds knows no {name!r}; there are {', '.join(KINDS)}")
+        parse_zone(self.zone)
+        if "message" not in self.map:
+            raise UsageError("--map has to name the column with the message: message=COLUMN")
+        is_pair = "sender" in self.map and "receiver" in self.map
+        if "kind" in self.map:
+            if "process" not in self.map and not is_pair:
+                raise UsageError(
+                    "--map has to say where rows happened: process=COLUMN, or sender and receiver"
+                )
+        elif not is_pair or not ("sent" in self.map or "received" in self.map):
+            raise UsageError(
+                "--map has to name kind=COLUMN, for a row each event, or sender, receiver and sent or received, for a row each message"
+            )
+        if "clock" in self.map and "kind" not in self.map:
+            raise UsageError("clocks belong to events: --map clock=COLUMN goes with kind=COLUMN")
+
+
+NO_COLUMNS = TableColumns()
+
+
+def import_table(
+    log: LogText, out: Path, asked: ImportOptions, columns: TableColumns = NO_COLUMNS
+) -> Imported:
+    """Make a trace of a table."""
+    columns.check()
+    log = _by_rows(log) if _is_parquet(log) else log
+    if "clock" in columns.map:
+        return write_log(_with_clocks(log, asked, columns), out, asked)
+    return _Table(log, columns, asked).write(out)
+
+
+# ---- rows of a table
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row by the fields that are mapped. What is empty is not there."""
+
+    line: int
+    values: dict[str, Any]
+
+    def text(self, name: str) -> str:
+        value = self.values.get(name)
+        return value if isinstance(value, str) else "" if value is None else shown(value)
+
+
+def read_table(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Iterator[TableRow]:
+    """The rows of a table of any of the three kinds."""
+    has_names, contents = _contents(log, encoding, bad)
+    for at, (line, content) in enumerate(contents):
+        if not at:
+            _check_columns(log, content, columns, has_names)
+        found = {name: _cell(content, column) for name, column in columns.map.items()}
+        yield TableRow(line, {name: value for name, value in found.items() if value not in (None, "")})
+
+
+Contents = Iterator[tuple[int, dict[str, Any]]]
+"""Rows with their lines, by the names of columns."""
+
+
+def _contents(log: LogText, encoding: str, bad: BadLines) -> tuple[bool, Contents]:
+    """Whether all rows have the same columns, and the rows."""
+    if _is_parquet(log):
+        return True, _parquet(log, bad)
+    with log.path.open("rb") as file:
+        head = file.read(4096)
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return False, read_objects(log, encoding, bad)
+    return True, _csv(log, encoding, bad)
+
+
+def _check_columns(log: LogText, content: dict[str, Any], columns: TableColumns, has_names: bool) -> None:
+    """The first row tells whether the mapping fits. Objects of JSON may lack what others have, but not all of it."""
+    missing = [column for column in columns.map.values() if _cell(content, column, _NOTHING) is _NOTHING]
+    if len(missing) == len(columns.map) or (missing and has_names):
+        raise UsageError(f"{log.said} has no column {missing[0]!r}; there are {', '.join(map(str, content))}")
+
+
+_NOTHING = object()
+
+
+def _cell(content: dict[str, Any], column: str, default: Any = None) -> Any:
+    if column in content:
+        return content[column]
+    found: Any = content
+    for part in column.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return default
+        found = found[part]
+    return found
+
+
+def _csv(log: LogText, encoding: str, bad: BadLines) -> Contents:
+    bad.begin()
+    with open_text(log, encoding, newline="") as file:
+        first = ""
+        try:
+            first = file.readline()
+            delimiter = max(DELIMITERS, key=first.count)
+            names = next(csv.reader([first], delimiter=delimiter), [])
+            reader = csv.reader(file, delimiter=delimiter)
+            last = 1
+            for cells in reader:
+                line, last = last + 1, reader.line_num + 1
+                if cells and len(cells) != len(names):
+                    what = f"{len(cells)} cells, where the first line names {len(names)} columns"
+                    bad.add(fault(log, line, what), is_torn=line in log.torn)
+                elif cells:
+                    yield line, dict(zip(names, cells, strict=True))
+        except UnicodeDecodeError as error:
+            raise not_text(log, 1, encoding, error) from None
+        except csv.Error as error:
+            raise fault(log, last, f"this is no CSV: {error}") from None
+
+
+def _is_parquet(log: LogText) -> bool:
+    if not log.path.is_file():
+        return False  # whoever opens it says what it is
+    with log.path.open("rb") as file:
+        return file.read(len(PARQUET)) == PARQUET
+
+
+def _by_rows(log: LogText) -> LogText:
+    """The log with parts that are counted by rows: such a file has no lines."""
+    parts, rows = [], 0
+    for _, part in log.parts:
+        parts.append((rows, part))
+        with _opened(part) as file:
+            rows += file.metadata.num_rows
+    return replace(log, parts=tuple(parts))
+
+
+def _parquet(log: LogText, bad: BadLines) -> Contents:
+    """All parts, one after the other: what was copied for others to read is of no use here."""
+    bad.begin()
+    number = 0
+    for _, part in log.parts:
+        with _opened(part) as file:
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                for content in batch.to_pylist():
+                    number += 1
+                    yield number, content
+                if log.is_cut:
+                    return
+
+
+@contextmanager
+def _opened(part: str) -> Iterator[Any]:
+    pyarrow = load_pyarrow()
+    try:
+        with pyarrow.parquet.ParquetFile(part) as file:
+            yield file
+    except (OSError, pyarrow.ArrowException) as error:
+        what = (str(error).splitlines() or ["it is cut off"])[0]
+        raise TraceError(f"{part} is not a readable Parquet file: {what}.") from None
+
+
+def _kind(row: TableRow, names: dict[str, str]) -> str:
+    return names.get(row.text("kind").lower(), EVENT)
+
+
+def _kind_names(columns: TableColumns) -> dict[str, str]:
+    return {
+        name.lower(): kind for kind, names in {**KINDS, **columns.kinds}.items() for name in (kind, *names)
+    }
+
+
+def _process(row: TableRow, kind: str) -> str:
+    """Where a row happened."""
+    return row.text("process") or row.text("sender" if kind == SEND else "receiver")
+
+
+# ---- with clocks
+
+
+def _with_clocks(log: LogText, asked: ImportOptions, columns: TableColumns) -> Log:
+    bad, names = BadLines(), _kind_names(columns)
+
+    def records() -> Iterator[Record]:
+        for row in read_table(log, asked.encoding, columns, bad):
+            try:
+                record = _record(log, row, names)
+            except TraceError as error:
+                bad.add(error)
+            else:
+                yield record
+
+    claims = ["clocks", "integrity"]
+    options = {"map": columns.map}
+    return Log(log, records, "table", claims, options, bad=bad, to_receivers=True)
+
+
+def _record(log: LogText, row: TableRow, names: dict[str, str]) -> Record:
+    kind = _kind(row, names)
+    host, clock, message = _process(row, kind), row.values.get("clock"), row.text("message")
+    counts = (
+        parse_clock(clock, host, log, row.line)
+        if isinstance(clock, str)
+        else check_clock(clock, host, log, row.line)
+    )
+    role = {SEND: "send", RECEIVE: "deliver", DELIVER: "deliver"}.get(kind)
+    if role is not None and not message:
+        raise fault(log, row.line, f"a row of the kind {row.text('kind')} names no message")
+    return Record(host, counts, row.text("text") or row.text("kind"), row.line, role, message)
+
+
+# ---- without
+
+_TABLES = """
+PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;
+CREATE TABLE step (id INTEGER PRIMARY KEY, process INT, time INT, what TEXT, key TEXT, receiver INT, line INT, note TEXT);
+BEGIN;
+"""
+
+# The first send of a message counts. What is received and has no send gets the numbers behind those of its sender.
+_MESSAGES = """
+CREATE INDEX by_key ON step (key, what);
+CREATE TABLE sent (key TEXT PRIMARY KEY, process INT, step INT, time INT, seq INT) WITHOUT ROWID;
+INSERT OR IGNORE INTO sent SELECT key, process, id, time, NULL FROM step WHERE what = 'send' ORDER BY time, id;
+CREATE TABLE ranked AS SELECT key, row_number() OVER (PARTITION BY process ORDER BY time, step) AS seq FROM sent;
+CREATE UNIQUE INDEX by_rank ON ranked (key);
+UPDATE sent SET seq = (SELECT seq FROM ranked WHERE ranked.key = sent.key);
+CREATE INDEX by_process ON step (process, time, id);
+"""
+
+
+class _Table:
+    """A table without clocks: kept in a file, where messages are numbered and rows put in order."""
+
+    def __init__(self, log: LogText, columns: TableColumns, asked: ImportOptions) -> None:
+        self._log = log
+        self._columns = columns
+        self._asked = asked
+        self._bad = BadLines(asked.bad)
+        self._zone = parse_zone(columns.zone)
+        self._kinds = _kind_names(columns)
+        self._names: dict[str, int] = {}
+        self._there: set[int] = set()  # processes that have rows
+        self._unsent: dict[str, tuple[int, int]] = {}  # sender and number of messages that nobody sent
+        self._found = Imported()
+
+    def write(self, out: Path) -> Imported:
+        found = self._found
+        with (
+            whole_directory(out) as directory,
+            closing(sqlite3.connect(scratch := directory / "table.tmp", isolation_level=None)) as base,
+        ):
+            base.executescript(_TABLES)
+            rows = 0
+            for rows, row in enumerate(
+                read_table(self._log, self._asked.encoding, self._columns, self._bad), 1
+            ):
+                try:
+                    steps = self._steps(row)
+                except TraceError as error:
+                    self._bad.add(error)
+                    continue
+                base.executemany("INSERT INTO step VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", steps)
+                self._asked.progress(rows)
+            self._bad.check(rows - self._bad.count)
+            if not rows:
+                raise TraceError(f"{self._log.said} has no row.")
+            base.executescript(_MESSAGES)
+            self._write_all(directory, base)
+            scratch.unlink()
+        found.traces, found.processes = [str(out)], len(self._names)
+        found.bad, found.torn = self._bad.count, self._bad.torn
+        found.bad_first = [str(error) for error in self._bad.errors]
+        return found
+
+    # ---- from rows to steps
+
+    def _steps(self, row: TableRow) -> list[tuple[Any, ...]]:
+        sender = row.text("sender")
+        kind = _kind(row, self._kinds) if "kind" in self._columns.map else ""
+        if kind == SEND and "sender" in self._columns.map:
+            sender = sender or _process(row, kind)
+        if not row.text("message") and kind != EVENT:
+            raise fault(self._log, row.line, "the row names no message")
+        key = json.dumps([sender, row.text("message")]) if sender else row.text("message")
+        if kind:
+            target = self._process_of(row, "receiver") if kind == SEND and row.text("receiver") else None
+            place = self._at(row, _process(row, kind), kind)
+            note = row.text("text") or row.text("message" if kind != EVENT else "kind")
+            return [(place, self._time(row, "time"), kind, key, target, row.line, note)]
+        source = self._at(row, sender, "sender")
+        target = self._process_of(row, "receiver")
+        steps: list[tuple[Any, ...]] = []
+        if "sent" not in self._columns.map or "sent" in row.values:
+            steps.append((source, self._time(row, "sent"), SEND, key, target, row.line, row.text("message")))
+        if "received" not in self._columns.map or "received" in row.values:
+            self._there.add(target)
+            steps.append(
+                (target, self._time(row, "received"), RECEIVE, key, None, row.line, row.text("message"))
+            )
+        return steps
+
+    def _at(self, row: TableRow, name: str, what: str) -> int:
+        if not name:
+            raise fault(self._log, row.line, f"nothing says where this happened ({what})")
+        process = self._number(row, name)
+        self._there.add(process)
+        return process
+
+    def _process_of(self, row: TableRow, field: str) -> int:
+        name = row.text(field)
+        if not name:
+            raise fault(self._log, row.line, f"the row has no {field}")
+        return self._number(row, name)
+
+    def _number(self, row: TableRow, name: str) -> int:
+        number = self._names.setdefault(name, len(self._names))
+        if len(self._names) > HOSTS_MAX:
+            raise fault(
+                self._log, row.line, f"there are more than {HOSTS_MAX:,} processes by now, which cannot be"
+            )
+        return number
+
+    def _time(self, row: TableRow, field: str) -> int:
+        if field not in self._columns.map:
+            return row.line * LINE_NANOSECONDS
+        value = row.values.get(field)
+        time = parse_time(value, self._zone, self._columns.time_format)
+        if time is None:
+            raise fault(self._log, row.line, f"the time {shown(value)} is none")
+        return time
+
+    # ---- from steps to a trace
+
+    def _write_all(self, directory: Path, base: sqlite3.Connection) -> None:
+        timed = any(name in self._columns.map for name in ("time", "sent", "received"))
+        (origin,) = base.execute("SELECT min(time) FROM step").fetchone()
+        delivers = bool(base.execute("SELECT 1 FROM step WHERE what = 'deliver' LIMIT 1").fetchone())
+        self._found.repeated = base.execute(
+            "SELECT count(*) FROM step JOIN sent USING (key) WHERE what = 'send' AND step.id != sent.step "
+            "AND (receiver IS NULL OR step.process != sent.process)"
+        ).fetchone()[0]
+        self._number_unsent(base)
+        names = list(self._names)
+        is_open = self._found.unmatched > 0
+        claims = [
+            claim for claim in self._asked.guarantees(["integrity"]) if claim != "integrity" or not is_open
+        ]
+        options: dict[str, Any] = {"file": self._log.name, "map": self._columns.map}
+        if "receiver" not in self._columns.map:
+            options["destinations"] = RECEIVERS
+        Manifest(
+            group=Path(self._log.name).stem or "table",
+            processes=names,
+            source="import:table",
+            order="foreign",
+            receipt="deliver",
+            clock="wall" if timed else "virtual",
+            guarantees=claims,
+            options=options if timed else {**options, "times": LINES},
+            complete=True,
+        ).write(directory)
+        for process, name in enumerate(names):
+            with TraceWriter(
+                directory, process, name, len(names), segment_seconds=float("inf"), segment_rows=SEGMENT_ROWS_MAX,
+                origin=origin / 1e9, background=False, receipt="deliver",
+            ) as writer:  # fmt: skip
+                self._write_process(base, process, origin, writer, delivers)
+                writer.close(complete=process in self._there and not self._bad.count)
+
+    def _number_unsent(self, base: sqlite3.Connection) -> None:
+        """Messages that were received and never sent: if the table says by whom, they are the next of that sender."""
+        rows = base.execute(
+            "SELECT key, count(*) FROM step WHERE what IN ('receive', 'deliver') AND key NOT IN (SELECT key FROM sent) "
+            "GROUP BY key ORDER BY min(time), min(id)"
+        ).fetchall()
+        highest = dict(base.execute("SELECT process, max(seq) FROM sent GROUP BY process").fetchall())
+        for key, count in rows:
+            if "sender" not in self._columns.map or not key.startswith("["):
+                self._found.unmatched += count
+                continue
+            process = self._names.setdefault(json.loads(key)[0], len(self._names))
+            highest[process] = highest.get(process, 0) + 1
+            self._unsent[key] = process, highest[process]
+
+    def _write_process(
+        self, base: sqlite3.Connection, process: int, origin: int, writer: TraceWriter, delivers: bool
+    ) -> None:
+        rows = base.execute(
+            "SELECT step.id, step.time, what, step.key, line, note, sent.process, sent.step, seq FROM step "
+            "LEFT JOIN sent ON sent.key = step.key WHERE step.process = ? ORDER BY step.time, step.id",
+            (process,),
+        )
+        found, own = self._found, 0
+        for at, time, what, key, line, note, sender, first, number in rows:
+            src, seq = (sender, number) if number is not None else self._unsent.get(key, (None, None))
+            now, ref = (time - origin) / 1e9, self._log.ref(line)
+            found.events += 1
+            if what == SEND and at == first:
+                dst = self._destinations(base, key)
+                writer.row("send", now, 0, src, seq, dst=dst, n=1, ref=ref, note=note)
+                found.messages += 1
+            elif what in (RECEIVE, DELIVER) and src is not None:
+                if what == RECEIVE:
+                    writer.row("receive", now, 0, src, seq, ref=ref, note=note)
+                if what == DELIVER or not delivers:
+                    writer.row("deliver", now, 0, src, seq, n=1, ref=ref, note=note)
+                    found.deliveries += 1
+            elif what != SEND:
+                own += 1
+                writer.row("event", now, 0, process, own, ref=ref, note=note)
+
+    def _destinations(self, base: sqlite3.Connection, key: str) -> int:
+        """Those that the table names as receivers, else those that received it."""
+        query = "SELECT DISTINCT receiver FROM step WHERE key = ? AND what = 'send' AND receiver IS NOT NULL"
+        if "receiver" not in self._columns.map:
+            query = "SELECT DISTINCT process FROM step WHERE key = ? AND what IN ('receive', 'deliver')"
+        return sum(1 << process for (process,) in base.execute(query, (key,)))

@@ -1,0 +1,61 @@
+"""Times as logs write them, in nanoseconds since 1970."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal, InvalidOperation
+from re import fullmatch
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from inga.model.errors import UsageError
+from inga.trace.importers.spans import TIME_MAX
+
+UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
+"""Numbers below the first are seconds, and so on down to nanoseconds: those of our century differ by their size."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_zone(name: str) -> tzinfo:
+    """A name of the time zone database, or a distance from UTC as in +02:00."""
+    match = fullmatch(r"([+-])(\d\d):?(\d\d)", name)
+    if match:
+        minutes = int(match[2]) * 60 + int(match[3])
+        if minutes < 24 * 60:
+            return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"there is no time zone {name!r}: name one as in Europe/Berlin or +02:00") from None
+
+
+def parse_time(value: Any, zone: tzinfo, form: str | None = None) -> int | None:
+    """A time, if it is one: a number of seconds, milliseconds, microseconds or nanoseconds; or a text as in ISO 8601, or in the
+    form given. Texts without a zone of their own are in `zone`."""
+    if isinstance(value, datetime):
+        return _nanoseconds(value, zone)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float) or (isinstance(value, str) and form is None):
+        # Not as a float: nanoseconds since 1970 have more digits than one holds.
+        with suppress(InvalidOperation):
+            return _scaled(Decimal(str(value).strip()))
+    try:
+        found = datetime.fromisoformat(value) if form is None else datetime.strptime(value, form)
+    except (ValueError, TypeError):
+        return None
+    return _nanoseconds(found, zone)
+
+
+def _scaled(number: Decimal) -> int | None:
+    if not number.is_finite() or not 0 <= number < TIME_MAX:
+        return None
+    time = int(number * next((unit for below, unit in UNITS if number < below), 1))
+    return time if time < TIME_MAX else None
+
+
+def _nanoseconds(moment: datetime, zone: tzinfo) -> int | None:
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+    since = aware - _EPOCH
+    time = ((since.days * 86_400 + since.seconds) * 10**6 + since.microseconds) * 1000
+    return time if 0 <= time < TIME_MAX else None
