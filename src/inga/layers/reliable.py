@@ -69,7 +69,9 @@ class ReliableSettings:
     nack_again_max: float = 0.5
     heartbeat: float = 0.02
     heartbeat_max: float = 1.0
-    report_delay: float = 0.005  # how long an acknowledgement waits for data to ride on; longer in large groups
+    report_delay: float = (
+        0.005  # how long an acknowledgement waits for data to ride on; longer in large groups
+    )
     repairs_max: int = 64  # packets sent again for one request
     patience: float = 60.0  # without progress, after which a hole is lost for good
 
@@ -229,9 +231,10 @@ class Reliable(Layer, NumberedLender):
         receiver, its answer confirms a message: it does not wait."""
         stack = self.stack
         if src in self._owed or len(stack.peers) == 1:
-            following = (src + 1) % len(stack.view)
+            members = len(self._arrived)
+            following = (src + 1) % members
             while following in stack.left:
-                following = (following + 1) % len(stack.view)
+                following = (following + 1) % members
             if following == stack.me:
                 stack.want_report()
                 return
@@ -366,7 +369,8 @@ class Reliable(Layer, NumberedLender):
     def _acknowledged(self, packet: Packet) -> None:
         assert packet.ack is not None
         stack = self.stack
-        self._heed_report(packet.src, packet.ack)
+        if len(stack.peers) > 1:  # else nothing is kept for others
+            self._heed_report(packet.src, packet.ack)
         lsn, before = min(packet.ack[stack.me], self._last), self._acked[packet.src]
         if lsn <= before:
             return
