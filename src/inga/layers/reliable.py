@@ -112,7 +112,7 @@ class Reliable(Layer, NumberedLender):
         self._round_trip: float | None = None  # seconds until all had the newest packet that all have
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
         self._answers = [Supply() for _ in range(n)]  # to each member, for what it asks
-        self._sent_at = 0.0  # when the newest of our packets left
+        self._is_announced = False  # a heartbeat has told how many packets there are since the newest left
         self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
         # as a receiver
         self._arrived = [Arrivals() for _ in range(n)]
@@ -160,7 +160,7 @@ class Reliable(Layer, NumberedLender):
             return
         if stack.report_wanted or _REPORTING in self._alarms:
             self._report_on(batch[-1])
-        self._sent_at = stack.now
+        self._is_announced = False
         self._beat_due = stack.now + self.heartbeat.start()
         if _BEATING not in self._alarms:
             self._alarms.set(_BEATING, self._beat_due)
@@ -409,10 +409,11 @@ class Reliable(Layer, NumberedLender):
         if not lacking:
             return
         wait = self.heartbeat.next(self.stack.rng)
-        if self._may_ask(now):
+        if self._may_ask:
             asked = lacking
         else:
             asked, wait = [], max(wait, self._report_delay + self.heartbeat.first)
+            self._is_announced = True
         # To all members, even if only one lags: sent the way that data goes, a heartbeat cannot overtake data.
         self._say_last(None, asked=asked)
         self._beat_due = now + wait
@@ -422,10 +423,11 @@ class Reliable(Layer, NumberedLender):
         """Members of whom we do not know that they have all our packets."""
         return [m for m in self.stack.peers if self._acked[m] < self._last]
 
-    def _may_ask(self, now: float) -> bool:
+    @property
+    def _may_ask(self) -> bool:
         """Whether a heartbeat asks for acknowledgements: those that ride or come later should have come, or
         somebody waits for a receipt."""
-        if now - self._sent_at >= 2 * self._report_delay:
+        if self._is_announced or self._report_delay <= self.heartbeat.first / 2:
             return True
         return any(receipt.is_awaited("confirmed") for _, receipt in self._receipts)
 
