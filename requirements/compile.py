@@ -24,10 +24,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-ROOMS = ("model", "causality", "wire", "stack", "session", "layers", "corba/multicast")
+ROOMS = ("model", "causality", "wire", "stack", "session", "layers", "objects", "corba/multicast")
 
-BESIDES = ("net/carrier", "net/driver")
-"""Modules of other rooms, without their endings: what every datagram and every turn of a live group goes through."""
+BESIDES = ("net/carrier", "net/driver", "sim/board", "trial/oracle")
+"""Modules of other rooms, without their endings: what every datagram and every turn of a live group goes through, and what
+every move of a schedule does."""
 
 INTERPRETED = {
     "model/compiled",  # looks at classes, and is how compiled ones are told apart
@@ -38,6 +39,11 @@ INTERPRETED = {
     "model/notice",  # text, derived from Python's own
     "model/readonly",  # containers derived from Python's own, as the next
     "stack/backlog",
+    "objects/declare",  # what applications derive from, and settings of whatever type, as the next
+    "objects/options",
+    "objects/hosting",  # what users say of their objects, and what they call, as the next two: errors are in words
+    "objects/calling",
+    "objects/invoke",
     "corba/multicast/rate",  # refuses settings that cannot be meant, of whatever type
     "corba/multicast/transport",  # a part of recipes, which are interpreted
 }

@@ -64,7 +64,7 @@ NO_BOUNDS = {
         objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE corba.broker.naming.OVERHEAD""",
     "more is refused unread, and as much is refused as well, since no character takes it": "corba.wire.cdr.WIDE_BYTES_MAX",
     "from where on something is done in another way": """
-        wire.bundle.VIEW_FROM wire.packet.GATHERED_FROM wire.value.SMALL_MAX""",
+        layers.reliable.CROWD wire.bundle.VIEW_FROM wire.packet.GATHERED_FROM wire.value.SMALL_MAX""",
     "a number of a format, a place in it, or a name for a number": """
         corba.multicast.fragments.STRANGER corba.multicast.fragments.QUAD_NET corba.multicast.fragments.CONTROL_KIND corba.multicast.envelope.REQUEST_IDS
         layers.sequenced.SEQUENCER stack.native.UNKNOWN session.newcomer.NOBODY causality.inbox.NOBODY wire.vector.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST

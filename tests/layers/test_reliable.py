@@ -1,14 +1,16 @@
 """Gaps, questions, repairs, heartbeats, receipts: with every datagram and every moment in hand."""
 
 from itertools import pairwise
+from random import Random
 
 import pytest
 
-from inga.layers.reliable import LSN_WINDOW, REPLAYED, Reliable, ReliableSettings
+from inga.layers.reliable import CROWD, LSN_WINDOW, REPLAYED, Reliable, ReliableSettings
 from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.recipes import Options
+from inga.sim.simulator import Sim
 from inga.stack.budget import ANSWERS, ANSWERS_MAX
 from inga.stack.stack import joined
 from inga.wire.packet import encode
@@ -350,6 +352,166 @@ def test_a_late_report_rides_on_data_that_leaves_before() -> None:
     net.now = REPORT
     net.tick(2)
     assert net.under_way == []
+
+
+# Whom reports go to, and when
+
+
+def asked(net: Net, flights: list[Flight]) -> list[set[int]]:
+    """Of each heartbeat, once for all its copies: who is to answer."""
+    beats = {flight.data: net.packets([flight])[0] for flight in flights if flight.kind == RELIABLE}
+    members = range(len(net.stacks))
+    return [
+        {m for m in members if beat.ext is None or int.from_bytes(beat.ext, "little") >> m & 1}
+        for beat in beats.values()
+        if beat.urgent
+    ]
+
+
+def answers(net: Net, since: int) -> set[tuple[int, int]]:
+    return {(flight.source, flight.target) for flight in net.log[since:] if flight.kind == RELIABLE}
+
+
+def test_a_report_that_one_is_owed_goes_to_that_one() -> None:
+    net = Net(4)
+    receipt = net.send(0, b"one")
+    net.settle()
+    net.wait(REPORT)
+    assert answers(net, 0) == {(1, 0), (2, 0), (3, 0)}
+    assert receipt.has("confirmed")
+    net.quiet()
+
+
+def test_a_report_that_two_are_owed_goes_to_all() -> None:
+    net = Net(4)
+    for sender in (0, 1):
+        net.send(sender, b"hello")
+    net.settle()
+    net.wait(REPORT)
+    assert {(2, other) for other in (0, 1, 3)} <= answers(net, 0)
+    net.quiet()
+
+
+def test_a_heartbeat_asks_those_of_whom_no_acknowledgement_came() -> None:
+    net = Net(4)
+    receipt = net.send(0, b"one")
+    net.settle()
+    net.wait(REPORT, lose=lambda flight: flight.source == 2)
+    net.now = BEAT
+    net.tick(0)
+    assert asked(net, net.under_way) == [{2}]
+    assert {flight.target for flight in net.under_way} == {1, 2, 3}, "all hear how much there is"
+    since = len(net.log)
+    net.settle()
+    assert answers(net, since) == {(2, 0)}
+    assert receipt.has("confirmed")
+    net.quiet()
+
+
+LARGE = 8 * CROWD
+
+LATE = 8 * REPORT
+"""When members of a group of that size report."""
+
+
+def test_in_a_large_group_reports_wait_longer() -> None:
+    net = Net(LARGE)
+    net.send(0, b"one")
+    net.settle()
+    assert net.wake[1:] == [LATE] * (LARGE - 1)
+
+
+def test_in_a_large_group_the_first_heartbeat_shows_what_was_lost_and_asks_nobody() -> None:
+    net = Net(LARGE)
+    receipt = net.send(0, b"one")
+    net.lose(lambda flight: flight.target == 5)
+    net.settle()
+    net.now = BEAT
+    net.tick(0)
+    assert asked(net, net.under_way) == [set()]
+    since = len(net.log)
+    net.settle()
+    assert net.log[since:] == [] and net.wake[5] == BEAT + DELAY
+    net.wait(DELAY)
+    assert net.texts(5) == ["one"]
+    assert not receipt.has("confirmed")
+    net.wait(LATE)
+    assert receipt.has("confirmed")
+    assert asked(net, net.log) == [set()], "nobody had to be asked"
+    net.quiet()
+
+
+def test_in_a_large_group_too_those_are_asked_whose_acknowledgements_do_not_come() -> None:
+    net = Net(LARGE)
+    receipt = net.send(0, b"one")
+    net.settle()
+    net.wait(LATE, lose=lambda flight: flight.source == 7)
+    assert not receipt.has("confirmed")
+    net.wait(BEAT + LATE)
+    assert receipt.has("confirmed")
+    assert asked(net, net.log) == [set(), {7}]
+    net.quiet()
+
+
+def test_in_a_large_group_who_waits_for_a_receipt_does_not_wait_for_late_reports() -> None:
+    net = Net(LARGE)
+    told: list[float] = []
+    net.send(0, b"one").when("confirmed", lambda: told.append(net.now))
+    net.settle()
+    net.wait(LATE)
+    assert told == [BEAT]
+
+
+def test_in_a_large_group_who_is_about_to_leave_asks_at_once() -> None:
+    net = Net(LARGE)
+    net.send(0, b"one")
+    net.settle()
+    net.stacks[0].flush()
+    net.turn(0)
+    net.settle()
+    assert net.now == 0.0 and net.stacks[0].settled
+    net.stacks[0].flush()
+    net.turn(0)
+    assert net.under_way == [], "there is nothing left to ask for"
+
+
+def test_what_nobody_owes_a_report_of_is_acknowledged_after_a_heartbeat() -> None:
+    """Such as a full bundle."""
+    net = lossy(LARGE)
+    receipt = net.send(0, b"one")
+    net.settle()
+    assert net.wake == [BEAT] + [None] * (LARGE - 1)
+    net.wait(BEAT + LATE)
+    assert receipt.has("confirmed")
+    assert asked(net, net.log) == [set()]
+    net.quiet()
+
+
+def test_who_has_reported_does_not_do_so_again_for_a_heartbeat_that_does_not_ask_it() -> None:
+    net = Net(LARGE)
+    net.send(0, b"one")
+    net.settle()
+    net.send(1, b"two, which carries a report")
+    net.settle()
+    net.wait(BEAT + LATE)
+    reports = [packet for packet in net.packets(net.log) if packet.kind == RELIABLE and not packet.urgent]
+    assert {packet.src for packet in reports} == {0, *range(2, LARGE)}
+
+
+def test_control_packets_per_message_do_not_grow_with_the_group() -> None:
+    """A message a millisecond, of anybody."""
+
+    def control(members: int, messages: int = 60) -> float:
+        sim = Sim(*(f"member{i}" for i in range(members)), seed=1, record=False)
+        rng = Random(members)
+        for number in range(messages):
+            sim.run(until=number / 1000)
+            sim.sites[rng.randrange(members)].send(b"hello")
+        sim.run()
+        sim.check()
+        return sim.pdus["control"] / messages
+
+    assert control(4 * CROWD) < 2 * control(CROWD)
 
 
 @pytest.mark.parametrize("members", [2, 3, 5])

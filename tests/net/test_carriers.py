@@ -8,7 +8,7 @@ import pytest
 
 import inga
 from inga.net.address import choose_interface, parse_via
-from inga.net.carrier import BACKLOG_MAX, MulticastCarrier
+from inga.net.carrier import BACKLOG_MAX, BURST, SINGLES, MulticastCarrier, ReadingPace
 from inga.trial.workload import Workload
 
 from .helpers import CARRIERS, LOOPS, Party, Place, Run, take, until
@@ -165,3 +165,38 @@ def test_leaving_waits_for_what_the_window_keeps_back(run: Run, party: Party) ->
             await leaving
 
     run(main())
+
+
+def test_a_second_datagram_is_not_looked_for_where_they_come_one_by_one() -> None:
+    pace, reads = ReadingPace(), []
+    for _ in range(3 * (SINGLES + 1)):
+        reads.append(pace.most)
+        pace.note(1)
+    assert reads == [BURST] * (SINGLES + 1) + ([1] * SINGLES + [BURST]) * 2
+    while pace.most == 1:
+        pace.note(1)
+    pace.note(2)
+    for _ in range(SINGLES + 1):
+        assert pace.most == BURST, "there were more: they may come together again"
+        pace.note(1)
+    assert pace.most == 1
+
+
+def test_what_is_not_read_at_once_is_read_soon(run: Run, party: Party) -> None:
+    """Datagrams that come together while they are read one by one."""
+
+    async def main() -> list[str]:
+        async with party(2, "udp", echo=False) as (alice, bob):
+            taken, received = [], aiter(bob)
+            for turn in range(4):
+                for _ in range(SINGLES * 2):  # so that they are read one by one
+                    await alice.send(b"alone")
+                    await anext(received)
+                for number in range(12):
+                    alice.post(b"%d.%d" % (turn, number))
+                    alice.stack.flush()
+                    alice._driver.end_turn()
+                taken += [bytes(delivery.data).decode() for delivery in await take(received, 12)]
+            return taken
+
+    assert run(main()) == [f"{turn}.{number}" for turn in range(4) for number in range(12)]

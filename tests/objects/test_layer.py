@@ -216,6 +216,7 @@ def test_keys_that_members_see_differently_are_noticed(monkeypatch: pytest.Monke
     assert seeds_that_fail("object"), "messages of equal numbers alone are kept in order"
 
 
+@pytest.mark.interpreted
 def test_a_message_that_is_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     deliver = ObjectOrder._deliver
 

@@ -4,6 +4,8 @@ import pytest
 
 from .mutations import MUTATIONS
 
+pytestmark = pytest.mark.interpreted
+
 SEEDS: dict[str, tuple[int, ...]] = {
     "P2 removed": (140, 100),
     "D2 removed": (91, 67, 123),

@@ -201,7 +201,8 @@ class Net(ByHand):
         seed: int = 0,
     ) -> None:
         super().__init__(takes=takes, seed=seed)
-        self.view = View.of(*NAMES[:members], recipe=order, traced=traced)
+        names = [*NAMES[:members], *(f"member{i}" for i in range(len(NAMES), members))]
+        self.view = View.of(*names, recipe=order, traced=traced)
         self.stacks = [
             Stack(
                 build() if build is not None else find(order).build(options or Options()),

@@ -5,10 +5,14 @@
     asked      send the same bytes again, to the one who asked, within a budget of its own; whoever asks for what was
                never sent was told of it by somebody else, and is told how many we sent
     silence    while some member lacks a packet, say from time to time how many we sent: that reveals
-               a lost last packet, and a lost acknowledgement
+               a lost last packet; and name those of whom no acknowledgement came, who then answer
     reports    when an urgent packet or some layer wants it, all our counters leave at the end of
                the turn, on data if some leaves, else in a packet of their own; for a partial
                bundle within a moment, for a second one of the same sender one member does so at once
+
+The more members there are, the longer that moment is, so that a report serves more messages and a message costs about
+as many reports in a large group as in a small one. Reports that one sender alone is owed go to that one alone.
+docs/decisions/0011-large-groups-acknowledge-later.md says why.
 
 When all members have all packets, nobody sends anything.
 """
@@ -45,6 +49,9 @@ EARLY_BYTES, EARLY_BYTES_MIN = 32 << 20, 1 << 20
 LOOKS = 4
 """Numbers of a request that are looked at, in multiples of those that are sent again."""
 
+CROWD = 8
+"""Members from which on acknowledgements wait longer: in proportion to their number."""
+
 REPLAYED = 16.0
 """What it costs a member's budget that a packet of it came again and is acknowledged again: anybody can send it again."""
 
@@ -62,7 +69,9 @@ class ReliableSettings:
     nack_again_max: float = 0.5
     heartbeat: float = 0.02
     heartbeat_max: float = 1.0
-    report_delay: float = 0.005  # how long an acknowledgement waits for data to ride on
+    report_delay: float = (
+        0.005  # how long an acknowledgement waits for data to ride on; longer in large groups
+    )
     repairs_max: int = 64  # packets sent again for one request
     patience: float = 60.0  # without progress, after which a hole is lost for good
 
@@ -91,6 +100,8 @@ class Reliable(Layer, NumberedLender):
 
     def view(self, view: View) -> None:
         n = len(view)
+        longer = max(n / CROWD, 1.0)
+        self._report_delay = min(self._settings.report_delay * longer, self._settings.heartbeat_max)
         # as a sender
         self._last = 0  # lsn of our newest packet
         self._sent: dict[int, Packet] = {}  # our packets that some member may lack, by lsn
@@ -101,6 +112,7 @@ class Reliable(Layer, NumberedLender):
         self._round_trip: float | None = None  # seconds until all had the newest packet that all have
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
         self._answers = [Supply() for _ in range(n)]  # to each member, for what it asks
+        self._is_announced = False  # a heartbeat has told how many packets there are since the newest left
         self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
         # as a receiver
         self._arrived = [Arrivals() for _ in range(n)]
@@ -109,6 +121,7 @@ class Reliable(Layer, NumberedLender):
         self._nack_wait = [self._new_wait() for _ in range(n)]
         self._progress = [0.0] * n
         self._owed: set[int] = set()  # members that sent a partial bundle since our last report
+        self._told = [0] * n  # the lsn of each member up to which we have told it that we have everything
         self._alarms = Alarms()
         # packets kept for other members
         # Packets of each member that not all are known to have.
@@ -147,6 +160,7 @@ class Reliable(Layer, NumberedLender):
             return
         if stack.report_wanted or _REPORTING in self._alarms:
             self._report_on(batch[-1])
+        self._is_announced = False
         self._beat_due = stack.now + self.heartbeat.start()
         if _BEATING not in self._alarms:
             self._alarms.set(_BEATING, self._beat_due)
@@ -159,7 +173,8 @@ class Reliable(Layer, NumberedLender):
     def tick(self, now: float) -> None:
         for kind, member in self._alarms.due(now):
             if kind == _REPORT:
-                self._tell(None)
+                is_one = len(self._owed) == 1 and len(self.stack.peers) > 1
+                self._tell(next(iter(self._owed)) if is_one else None)
             elif kind == _BEAT:
                 self._beat(now)
             else:
@@ -216,15 +231,19 @@ class Reliable(Layer, NumberedLender):
         receiver, its answer confirms a message: it does not wait."""
         stack = self.stack
         if src in self._owed or len(stack.peers) == 1:
-            following = (src + 1) % len(stack.view)
+            members = len(self._arrived)
+            following = (src + 1) % members
             while following in stack.left:
-                following = (following + 1) % len(stack.view)
+                following = (following + 1) % members
             if following == stack.me:
                 stack.want_report()
                 return
+        self._report_later(src)
+
+    def _report_later(self, src: int) -> None:
         self._owed.add(src)
         if _REPORTING not in self._alarms:
-            self._alarms.set(_REPORTING, stack.now + self._settings.report_delay)
+            self._alarms.set(_REPORTING, self.stack.now + self._report_delay)
 
     def control(self, packet: Packet) -> None:
         self.stack.meet(packet)
@@ -236,7 +255,8 @@ class Reliable(Layer, NumberedLender):
             self._heartbeat_from(packet)
 
     def _heartbeat_from(self, packet: Packet) -> None:
-        """A member says how many packets it sent: that reveals missing last packets. Answer with our counters."""
+        """A member says how many packets it sent: that reveals missing last packets. Those it names, or all if it names none,
+        answer with their counters."""
         src, lsn = packet.src, packet.lsn
         arrived = self._arrived[src]
         if lsn >= arrived.expected + LSN_WINDOW:
@@ -252,9 +272,19 @@ class Reliable(Layer, NumberedLender):
             self._known[src] = lsn
         if self._known[src] >= arrived.expected:
             self._note_hole(src)
-        self._tell(src)
+        if packet.ext is None or int.from_bytes(packet.ext, "little") >> self.stack.me & 1:
+            self._tell(src)
+        elif arrived.expected - 1 > self._told[src]:
+            self._report_later(src)
 
     # Leaving
+
+    def flush(self) -> None:
+        """We may be about to leave and wait for all acknowledgements: ask for those that would be late. At the end of a
+        view nobody waits for them."""
+        is_late = self._report_delay > self._settings.report_delay
+        if is_late and not self.stack.closing and (lacking := self._lacking()):
+            self._say_last(None, asked=lacking)
 
     @property
     def settled(self) -> bool:
@@ -339,7 +369,8 @@ class Reliable(Layer, NumberedLender):
     def _acknowledged(self, packet: Packet) -> None:
         assert packet.ack is not None
         stack = self.stack
-        self._heed_report(packet.src, packet.ack)
+        if len(stack.peers) > 1:  # else nothing is kept for others
+            self._heed_report(packet.src, packet.ack)
         lsn, before = min(packet.ack[stack.me], self._last), self._acked[packet.src]
         if lsn <= before:
             return
@@ -374,18 +405,40 @@ class Reliable(Layer, NumberedLender):
         if self._beat_due > now:
             self._alarms.set(_BEATING, self._beat_due)
             return
-        if all(self._acked[m] >= self._last for m in self.stack.peers):
+        lacking = self._lacking()
+        if not lacking:
             return
+        wait = self.heartbeat.next(self.stack.rng)
+        if self._may_ask:
+            asked = lacking
+        else:
+            asked, wait = [], max(wait, self._report_delay + self.heartbeat.first)
+            self._is_announced = True
         # To all members, even if only one lags: sent the way that data goes, a heartbeat cannot overtake data.
-        self._say_last(None)
-        self._beat_due = now + self.heartbeat.next(self.stack.rng)
+        self._say_last(None, asked=asked)
+        self._beat_due = now + wait
         self._alarms.set(_BEATING, self._beat_due)
 
-    def _say_last(self, member: int | None, *, denies: bool = False) -> None:
-        """Tell how many packets we sent, and perhaps that more were asked for; whoever hears it answers."""
+    def _lacking(self) -> list[int]:
+        """Members of whom we do not know that they have all our packets."""
+        return [m for m in self.stack.peers if self._acked[m] < self._last]
+
+    @property
+    def _may_ask(self) -> bool:
+        """Whether a heartbeat asks for acknowledgements: those that ride or come later should have come, or
+        somebody waits for a receipt."""
+        if self._is_announced or self._report_delay <= self.heartbeat.first / 2:
+            return True
+        return any(receipt.is_awaited("confirmed") for _, receipt in self._receipts)
+
+    def _say_last(self, member: int | None, *, asked: list[int] | None = None, denies: bool = False) -> None:
+        """Tell how many packets we sent, and perhaps that more were asked for; who is asked answers: all, or these."""
         packet = self._packet(member)
         packet.lsn = self._last
         packet.urgent, packet.partial = True, denies
+        if asked is not None and len(asked) < len(self.stack.peers):
+            bits = sum(1 << m for m in asked)
+            packet.ext = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
         self.stack.row("control", member, note="heartbeat")
         self.stack.emit([packet])
 
@@ -451,6 +504,11 @@ class Reliable(Layer, NumberedLender):
         packet = self._packet(member)
         if member is None:
             self._report_on(packet)
+        else:
+            self._told[member] = self._arrived[member].expected - 1
+            self._owed.discard(member)
+            if not self._owed:
+                self._alarms.clear(_REPORTING)
         self.stack.emit([packet])
 
     def _packet(self, to: int | None) -> Packet:
@@ -467,6 +525,7 @@ class Reliable(Layer, NumberedLender):
         if packet.ack is None:
             packet.ack = self._counters()
             self.stack.chain.ride(packet)
+        self._told = list(packet.ack)
 
     def _counters(self) -> tuple[int, ...]:
         return tuple([arrived.expected - 1 for arrived in self._arrived])

@@ -22,6 +22,10 @@ class Receipt:
     def has(self, level: str) -> bool:
         return level in self._reached
 
+    def is_awaited(self, level: str) -> bool:
+        """Whether somebody wants to be called when that level is reached."""
+        return level in self._callbacks
+
     def reach(self, level: str) -> None:
         """Called by the layer that knows, once per level."""
         self._reached.add(level)

@@ -28,6 +28,9 @@ Deliver = Callable[[ArrivedDatagrams], None]
 BURST = 16
 """Datagrams read before others in the loop get a turn."""
 
+SINGLES = 8
+"""Vain looks for a second datagram before datagrams are read one by one, and how many are then before it is looked again."""
+
 DATAGRAM_BYTES = 65536
 RECEIVE_BUFFER = 8 << 20
 """Asked of the kernel; it grants what its limits allow."""
@@ -85,6 +88,31 @@ class Carrier(ABC):
         """Close everything; nothing is delivered afterwards."""
 
 
+class ReadingPace:
+    """How many datagrams are read from a socket at once: a burst; or one, where they have come one by one of late.
+
+    That there is no other is an exception, which takes longer than to read one. So after some vain looks none is looked for,
+    but for one look in a while; as soon as one finds something, all of a burst is read again."""
+
+    def __init__(self) -> None:
+        self.most = BURST
+        self._vain = 0  # looks in a row that found one datagram only
+        self._singles = 0  # datagrams to be read one by one before the next look
+
+    def note(self, came: int) -> None:
+        """So many were read."""
+        if self.most == 1:
+            self._singles -= 1
+            if not self._singles:
+                self.most = BURST
+        elif came > 1:
+            self._vain = 0
+        elif self._vain < SINGLES:
+            self._vain += 1
+        else:
+            self.most, self._singles = 1, SINGLES
+
+
 class UdpCarrier(Carrier):
     """What multicast and fan-out share: reading bursts, writing, waiting for a full socket."""
 
@@ -103,13 +131,14 @@ class UdpCarrier(Carrier):
     def _listen(self, sock: socket.socket, deliver: Deliver, deaf_to: HostPort | None = None) -> None:
         self._readers[sock] = deaf_to
         self._sift()
-        self._loop.add_reader(sock, self._drain, sock, deliver)
+        self._loop.add_reader(sock, self._drain, sock, deliver, ReadingPace())
 
-    def _drain(self, sock: socket.socket, deliver: Deliver) -> None:
+    def _drain(self, sock: socket.socket, deliver: Deliver, pace: "ReadingPace") -> None:
+        """Read what has come, up to a burst; what is left lets us be called again."""
         burst: ArrivedDatagrams = []
         total = 0
         receive = sock.recvfrom_into
-        for buffer in self._buffers:
+        for buffer in self._buffers if pace.most == BURST else self._buffers[: pace.most]:
             try:
                 size, address = receive(buffer)
             except (BlockingIOError, InterruptedError):
@@ -122,6 +151,7 @@ class UdpCarrier(Carrier):
         if burst:
             self.received += len(burst)
             self.bytes_in += total
+            pace.note(len(burst))
             deliver(burst)
             if self.guard is not None and self.guard.places is not self._admitted and not self._closed:
                 self._sift()

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import CHILD, FAIL, GONE, ONE_WAY, CallId, Message
 from inga.objects.actions import Resume
 from inga.objects.early import Early
@@ -28,6 +29,7 @@ class Ends(Protocol):
     def try_commit(self, instance: Instance) -> None: ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Calls:
     """All calls from the places of one member."""
 

@@ -5,6 +5,7 @@ instance. The answer is kept there until the call is made. If that never happens
 here, the effects of the call must be undone by the copy that speaks then.
 """
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import ABORT, CallId, Message
 from inga.objects.hosted import Hosted, base_of, remember
 from inga.objects.instance import Instance
@@ -12,6 +13,7 @@ from inga.objects.local import Local
 from inga.objects.speech import Speech
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Early:
     """Answers that came before their calls, for all places of one member."""
 

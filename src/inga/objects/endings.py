@@ -8,6 +8,7 @@ undone      the undoing of a committed instance has run: the calls that it made 
 
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import FAIL
 from inga.objects.actions import Ended
 from inga.objects.calls import Calls
@@ -19,6 +20,7 @@ from inga.objects.local import Local
 from inga.objects.speech import Speech
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Endings:
     """How the instances of one member end: commit, abort, undo."""
 

@@ -18,6 +18,7 @@ See docs/protocols/obg.md, which has all the rules.
 from collections.abc import Iterable
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import (
     ABORT,
     COMMIT,
@@ -46,6 +47,7 @@ from inga.objects.roster import Roster
 from inga.objects.speech import Speech
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Engine:
     """One member's part in the objects of its group."""
 

@@ -10,6 +10,7 @@ many members are gone, and waits at receivers that have removed fewer.
 
 from collections.abc import Callable, Iterable, Set
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import ORPHAN, Flush, Message
 from inga.objects.calls import Calls
 from inga.objects.early import Early
@@ -24,6 +25,7 @@ AHEAD_MAX = 1 << 16
 """Messages kept from members that have removed more members than we have."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Failures:
     """The members that are gone or suspected, as one member sees it."""
 

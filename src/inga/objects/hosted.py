@@ -4,6 +4,7 @@ from collections import OrderedDict, deque
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import CallId, Message
 from inga.objects.instance import Instance
 from inga.objects.order import Clock, Precedence
@@ -26,6 +27,7 @@ class Stage(Enum):
     REFUSED = auto()  # aborted here, and its invoker has not said so yet
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class HostedCall:
     """A call that somebody waits for, as one place knows it."""
 
@@ -60,6 +62,7 @@ class Unspoken(NamedTuple):
     rest: dict[str, Any]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Hosted:
     """One place of ours: its order, its queue, its state."""
 

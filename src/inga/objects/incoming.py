@@ -14,6 +14,7 @@ A request waits until it is clear, first and ready, or starts at once if it conf
 wait for ever *dies*: of two that wait for each other the younger gives way.
 """
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import (
     ASYNCHRONOUS,
     CHILD,
@@ -34,6 +35,7 @@ from inga.objects.speech import Speech
 from inga.objects.window import weight
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Incoming:
     """All that is asked of one member."""
 

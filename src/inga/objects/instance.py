@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import CallId, Message, Path, StartId
 from inga.objects.declare import Call, Effect
 
 RUNNING, COMMITTED, ABORTED = "running", "committed", "aborted"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pending:
     """One call of an instance: to one place or several, each of which answers."""
 
@@ -32,6 +34,7 @@ class Pending:
         return not self.missing or (self.first and bool(self.answers))
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Alternatives:
     """Calls of which the first that commits is enough."""
 
@@ -41,6 +44,7 @@ class Alternatives:
         self.calls = list(calls)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Instance:
     """What an object knows of one execution."""
 
@@ -109,6 +113,7 @@ class Instance:
         return self.undoes is None and len(path) > len(mine) and path[: len(mine)] == mine
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AwaitedCalls:
     """What a body waits for: all of these calls, or one of them."""
 

@@ -6,6 +6,7 @@ all states have come that a newcomer lacks, the packets that it receives wait: t
 
 from collections.abc import Mapping
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
@@ -14,6 +15,7 @@ from inga.objects.invoke import Host
 from inga.wire.value import copied, get, put
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LateCopies:
     """The states of objects that one member lacks in a view, and those that it can hand over."""
 

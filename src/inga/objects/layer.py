@@ -13,10 +13,11 @@ Drivers call objects by `host`, and let the stack get ready.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from inga.layers.fifo import Unordered
 from inga.layers.settings import settle
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError, WouldBlock
 from inga.model.invocation import Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
@@ -59,6 +60,7 @@ KEY_MAX = 256
 """Bytes of a key, which travels with every bundle of messages and has to leave room for them in a datagram."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ObjectOrder(Unordered):
     """One member's objects, and the plain messages of its application."""
 
@@ -66,10 +68,10 @@ class ObjectOrder(Unordered):
     id = 6
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo"})
-    reliable = True  # what is below loses nothing
+    reliable: ClassVar[bool] = True  # what is below loses nothing
     partition = "primary"
     no_gate = "what it holds has no place yet that members agree on"
-    settings = ObjectSettings
+    settings: ClassVar[type[ObjectSettings]] = ObjectSettings
 
     def __init__(
         self,
@@ -198,13 +200,13 @@ class ObjectOrder(Unordered):
         windows = self.stack.chain.having("is_open") if lossy and self.crowded else ()
         if all(window.is_open for window in windows if window is not self):
             for members, body in lossy:
-                for packet in self._addressed(members, body, kind=self.id):
+                for packet in _packets(self, members, body, self.id):
                     self.stack.emit([packet])
 
-    goodbye = turn
+    def goodbye(self) -> None:
+        self.turn()
 
     def tick(self, now: float) -> None:
-        self._look_at_queue()
         if now >= self._closes_by:
             self._closes_by = NEVER
             self._act(
@@ -256,14 +258,6 @@ class ObjectOrder(Unordered):
             packet.dst = sum(1 << member for member in members)
         self.below([packet])
 
-    def _addressed(self, members: tuple[int, ...], body: bytes, kind: int = DATA) -> Iterator[Packet]:
-        """One packet if it is for all other members, else one for each, with its destination: the layers below may know only
-        how to send to all."""
-        for member in (None,) if len(members) == len(self._others) else members:
-            packet = Packet(self.me, self.stack.view.number, body, kind=kind)
-            packet.to, packet.dst = member, None if member is None else 1 << member
-            yield packet
-
     # Objects: what drivers do
 
     def begin(self, body: Body, done: RootDone | None = None, *, retry_of: Root | None = None) -> Root:
@@ -299,23 +293,10 @@ class ObjectOrder(Unordered):
     def gone(self, member: int) -> None:
         self._act(self.host.suspect(self.stack.now, member))
 
-    def taken(self, packets: list[Packet]) -> None:
-        super().taken(packets)
-        if self._unread.behind:
-            self._look_at_queue()
-            self._act(self.host.sends(self.stack.now))
-
-    def _look_at_queue(self) -> None:
-        """Over bare datagrams this layer lets senders wait if our application does not read."""
-        if not self.reliable:
-            is_behind = self._unread.is_behind(self.stack.queued)
-            self.host.engine.links.read(self.stack.queued if is_behind else 0)
-
     def _take(self, packets: list[Packet]) -> None:
         if self._late.missing:
             self._late.keep(packets)
             return
-        self._look_at_queue()
         heard: list[Spoken] = []
         for packet in packets:
             try:
@@ -408,13 +389,15 @@ class ObjectOrder(Unordered):
         self._is_over = True
         self.host.close("the view of the group has changed")
 
-    abandoned = closed
+    def abandoned(self) -> None:
+        self.closed()
 
     def _room(self) -> int | None:
         """Bytes of one call that what is below can carry."""
         return None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BareObjects(ObjectOrder):
     """The same over bare datagrams."""
 
@@ -431,12 +414,42 @@ class BareObjects(ObjectOrder):
         """Nobody who is not meant gets anything."""
         self._pass_on(members, enclose(spoken), origin)
 
+    def taken(self, packets: list[Packet]) -> None:
+        super().taken(packets)
+        if self._unread.behind:
+            self._look_at_queue()
+            self._act(self.host.sends(self.stack.now))
+
+    def tick(self, now: float) -> None:
+        self._look_at_queue()
+        super().tick(now)
+
+    def _take(self, packets: list[Packet]) -> None:
+        if not self._late.missing:
+            self._look_at_queue()
+        super()._take(packets)
+
+    def _look_at_queue(self) -> None:
+        """Nothing below lets senders wait if our application does not read: this layer does."""
+        is_behind = self._unread.is_behind(self.stack.queued)
+        self.host.engine.links.read(self.stack.queued if is_behind else 0)
+
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""
         self._passed += 1
-        for packet in self._addressed(members, body):
+        for packet in _packets(self, members, body, DATA):
             packet.seq = self._passed
             self.below([packet])
+
+
+def _packets(layer: ObjectOrder, members: tuple[int, ...], body: bytes, kind: int) -> Iterator[Packet]:
+    """One packet if it is for all other members, else one for each, with its destination: the layers below may know only
+    how to send to all."""
+    stack = layer.stack
+    for member in (None,) if len(members) == len(stack.others) else members:
+        packet = Packet(stack.me, stack.view.number, body, kind=kind)
+        packet.to, packet.dst = member, None if member is None else 1 << member
+        yield packet
 
 
 def _speaker(spoken: Spoken, member_of: list[int]) -> int:

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from math import inf
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, OrderKey, Spoken
 from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
@@ -38,6 +39,7 @@ AHEAD_MAX = 1 << 16
 """How far beyond the next expected number a message is taken: what is more is repaired later."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Peer:
     """One other member, as seen from here."""
 
@@ -96,6 +98,7 @@ class Peer:
         self.top = 0  # the largest number it is known to have used
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Links:
     """All pairs of one member."""
 

@@ -6,6 +6,7 @@ Parts change instances and places; only `alive` and `gone` belong to one of them
 from collections import Counter, deque
 from collections.abc import Iterable
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import Message, Spoken
 from inga.objects.actions import EngineAction, Observer, Transmit
 from inga.objects.hosted import Hosted
@@ -16,6 +17,7 @@ from inga.objects.order import Clock
 from inga.objects.roster import Roster
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Local:
     """The shared state of one member's engine."""
 

@@ -5,6 +5,7 @@ Nobody gets the header of a message that is not for it, so each pair of members 
 
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import ONE_WAY, Message, Spoken
 from inga.model.packet import Packet
 from inga.objects.hosting import mailbox
@@ -12,6 +13,7 @@ from inga.objects.roster import Roster
 from inga.wire.packet import COUNT_MAX
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Mail:
     """The plain messages of one member in one view, as requests and as packets, and how many there were."""
 

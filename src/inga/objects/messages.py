@@ -4,6 +4,7 @@ from itertools import groupby
 from typing import Any
 
 from inga.layers.bundle import Bundle
+from inga.model.compiled import mypyc_attr
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.objects.layer import ObjectOrder
@@ -12,6 +13,7 @@ HEAD, HEAD_OF_PLACE = 96, 8
 """Bytes that a request takes besides what it carries, and for each place of the group: a bound for small counts."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Messages(Bundle):
     """Gathers what the application sends for an order of objects."""
 

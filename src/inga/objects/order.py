@@ -15,12 +15,14 @@ From Timura, Tanaka, Takizawa, section 4, corrected: docs/protocols/obg.md.
 from collections.abc import Sequence
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import CallId, Message, Numbers, Path, SendId, StartId
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
 from inga.objects.roster import ConflictRelation
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
     """The logical clock of a member: at least as large as every stamp it has seen."""
 
@@ -38,6 +40,7 @@ class Clock:
         return self.value
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Precedence:
     """The clocks and vectors of one place."""
 

@@ -5,10 +5,12 @@ than the header by which they would have to learn that they have missed nothing.
 newest says all that the others did; if all members are to get one, they are in one packet.
 """
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import Heartbeat, Spoken
 from inga.wire.invocation import enclose, encode
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Outbox:
     """Messages, and what may be lost, that leave at the end of this turn."""
 

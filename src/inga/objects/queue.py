@@ -14,12 +14,14 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import Message, OrderKey, Path
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
 from inga.objects.roster import ConflictRelation
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class QueueEntry:
     """A request that waits, or the undoing of one."""
 
@@ -46,7 +48,12 @@ class QueueEntry:
     def __lt__(self, other: "QueueEntry") -> bool:
         return self.key < other.key
 
+    def __hash__(self) -> int:
+        """By identity, as it is compared: compiled, a class that has an order of its own has no hash unless it says so."""
+        return id(self)
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Queue:
     """All that waits or runs at one place and can conflict with something."""
 

@@ -7,6 +7,7 @@ members have the same roster; a place's index in it is its number, which breaks 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.objects.declare import Call
 
@@ -34,6 +35,7 @@ class Place(NamedTuple):
     object: str
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pairs:
     """A relation given as the pairs of methods that conflict, whatever their arguments; closed under symmetry."""
 
@@ -51,6 +53,7 @@ class Pairs:
         return other.op in self.of(one.op)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Everything:
     """The relation of total order: all calls conflict."""
 
@@ -64,6 +67,7 @@ class Everything:
         return True
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Roster:
     """All places, in an order on which the members agree."""
 

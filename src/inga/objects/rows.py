@@ -1,5 +1,6 @@
 """What traces say of objects: a row for each request, start, response and end, at the process that it concerns."""
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import Message
 from inga.model.steps import Book, Trace
 from inga.objects.hosting import Layout
@@ -9,6 +10,7 @@ STEPS = {step: step for step in "request start commit abort response undo".split
 """What is recorded of objects, by what the engine calls it."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ObjectRows:
     """Told by the engine what happens; writes it to the traces of the application and of our copies."""
 

@@ -6,6 +6,7 @@ Copies of a replicated object that run the same instance make the same calls. Th
 
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.invocation import (
     ABORT,
     ASYNCHRONOUS,
@@ -32,6 +33,7 @@ CUT = " ... (cut)"
 """How a text ends of which there was more."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Speech:
     """Sends all messages of the places of one member."""
 

@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.readonly import read_only
 from inga.objects.declare import Effect
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class _Applied:
     __slots__ = ("effects", "final")
 
@@ -20,6 +22,7 @@ class _Applied:
         self.final = final
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class State:
     """`value` is what methods see."""
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from inga.causality.cut import closed_cut, gapless_cut
 from inga.layers.causal import Causal
+from inga.model.compiled import mypyc_attr
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Buffer, Packet
@@ -31,6 +32,7 @@ WAITS_MAX = 100
 """Waiting times of a site that are ended when a schedule is over; some layers never run out of them."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Still:
     """No chance at all: for stacks whose every move is decided elsewhere."""
 
@@ -59,6 +61,7 @@ PARTINGS = {"closed": closed_cut, "gapless": gapless_cut, "none": None, "forgott
 way), or one that is only free of gaps; nothing; or forget at once that the member ever was."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JoiningSite:
     """Somebody is joining."""
 
@@ -68,6 +71,7 @@ class JoiningSite:
         self.early: list[bytes] = []  # what came before it could start
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Board:
     """Sites, the copies under way between them, and the oracle watching."""
 

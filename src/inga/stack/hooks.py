@@ -83,7 +83,7 @@ class Entrance(Protocol):
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt: ...
 
     def flush(self) -> None:
-        """Let go of what was sent and waits for company."""
+        """Let go of what was sent and waits for company, or ask for acknowledgements that do."""
 
 
 class Wire(Protocol):

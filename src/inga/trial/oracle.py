@@ -30,6 +30,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from inga.model.compiled import mypyc_attr
+
 WITNESSES_MAX = 20
 """Violations described in words; all are counted."""
 
@@ -49,6 +51,7 @@ class SeenView(NamedTuple):
     first: int  # of its members, who says in which order they take what is sent in it
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Oracle:
     """Watches one run of `members` sites."""
 
