@@ -19,7 +19,8 @@ CONTROL_STEPS = ("control", "poll", "nack")
 REPAIR_STEPS = ("repair",)
 HELD_BY_MAX = 1000  # messages that held others, the worst first
 BUCKETS = 60  # of time
-SCHEMA = spark_schema(("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n"))
+MEASURED_COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
+SCHEMA = spark_schema(MEASURED_COLUMNS)
 
 _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _PERCENTILE_ACCURACY = 10_000
