@@ -162,7 +162,7 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
             f"{where}: the row at position {pos[at]} of process {process} concerns message {seq[at]} of "
             f"process {src[at]}, which cannot be."
         )
-    deps, stamped = _vectors(table.column("deps"), n)
+    deps, stamped = matrix_of(table.column("deps"), n)
     dst, sets = _destinations(table, sends, n)
     methods, method = _methods(table)
     return Chunk(
@@ -238,8 +238,8 @@ def _numbers(table: Any, name: str, kind: Any) -> NDArray[Any]:
     return np.asarray(_one_array(table.column(name)).to_numpy(zero_copy_only=False), kind)
 
 
-def _vectors(column: Any, n: int) -> tuple[NDArray[np.int32], Bools]:
-    """The vectors as a matrix, without copying them unless some are missing."""
+def matrix_of(column: Any, n: int) -> tuple[NDArray[np.int32], Bools]:
+    """A column of vectors as a matrix, and which rows have one; not copied unless some are missing."""
     array = _one_array(column)
     rows = len(array)
     data = np.frombuffer(array.buffers()[1] or b"", "<i4", count=-1)

@@ -76,12 +76,14 @@ def run(
                 make(path, TraceRecipe(events, n))
                 (scan, scan_wall), (check, check_wall) = _measure(session, path, repetitions)
                 costs[n, events] = check
-                peaks[n, events] = peak(WORKER)
+                peaks[n, events] = peak_memory(WORKER)
                 rows.append(BenchRow(f"check, {case}", scan, check, "cpu s", SCAN))
                 rows.append(BenchRow(f"check, {case}", scan_wall, check_wall, "s", SCAN))
                 rows.append(BenchRow(f"inga check, {case}", events / scan, events / check, SPEED, SCAN))
                 rows.append(
-                    BenchRow(f"peak of a worker, {case}", peak(JAVA), peaks[n, events], "MB", "the JVM")
+                    BenchRow(
+                        f"peak of a worker, {case}", peak_memory(JAVA), peaks[n, events], "MB", "the JVM"
+                    )
                 )
                 for name, rival in others.items():
                     if events > rival.events_max:
@@ -271,7 +273,7 @@ def forget_peaks() -> None:
             Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
-def peak(kind: bytes) -> float:
+def peak_memory(kind: bytes) -> float:
     """The most memory that a process of a kind ever had, in MB."""
     peaks = [0.0]
     for process, _ in _family():

@@ -15,7 +15,7 @@ from typing import Any
 
 from inga.certify.chunk import JUDGED_COLUMNS
 from inga.lab.bench import BenchRow, SayProgress
-from inga.lab.bench_check import WORKER, check, forget_peaks, in_turn, need_proc, peak, scan
+from inga.lab.bench_check import WORKER, check, forget_peaks, in_turn, need_proc, peak_memory, scan
 from inga.lab.traces import TraceRecipe, make
 from inga.pipeline.capture import TRACE_COLUMNS, open_capture, order_capture
 from inga.pipeline.jobs import measure_trace
@@ -89,7 +89,7 @@ def _measure(
     return [
         BenchRow(case, scan_cpu, cpu, "cpu s", SCAN),
         BenchRow(case, scan_wall, wall, "s", SCAN),
-        BenchRow(f"peak of a worker, {case}", WORKER_MAX, peak(WORKER), "MB", "what it may have"),
+        BenchRow(f"peak of a worker, {case}", WORKER_MAX, peak_memory(WORKER), "MB", "what it may have"),
     ], cpu
 
 

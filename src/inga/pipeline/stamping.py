@@ -31,7 +31,7 @@ from inga.certify.slice import (
 )
 from inga.model.errors import TraceError, UsageError
 from inga.model.steps import GROUP, MESSAGE
-from inga.pipeline.files import SparkFiles, TaskProgress, collect
+from inga.pipeline.files import SparkFiles, TaskProgress
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
@@ -82,7 +82,7 @@ def stamp_trace(
     hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
         with using(session, master) as spark:
-            work = _Work(SparkFiles(spark, trace, progress), spark, progress, counts_max)
+            work = _Work(SparkFiles(spark, trace, progress), counts_max)
             work.run(hidden)
         if target.exists():
             target.rmdir()
@@ -97,11 +97,9 @@ def stamp_trace(
 
 
 class _Work:
-    def __init__(self, files: SparkFiles, session: Any, progress: TaskProgress, counts_max: int) -> None:
+    def __init__(self, files: SparkFiles, counts_max: int) -> None:
         self._files = files
         self._trace = files.trace
-        self._session = session
-        self._progress = progress
         self._counts_max = counts_max
         self._receipt = files.trace.receipt
         self.outlines: dict[int, Outline] = {}
@@ -121,8 +119,7 @@ class _Work:
             messages = {each for each in wanted if _is_sent_in(cuts, each, task.number)}
             return slicing.symbols(Slice.of(task.steps(n, receipt), n), messages)
 
-        found = dict(self._tasks("slices read", first, work))
-        begins = [chain.add(found[task.number]) for task in work]
+        begins = [chain.add(found) for found in self._tasks("slices read", first, work)]
         self._describe(target)
         step = self._trace.receipt
 
@@ -198,22 +195,8 @@ class _Work:
             numbers += upto > after
         return found
 
-    def _tasks(
-        self, what: str, function: Callable[["_Task"], Any], work: Sequence["_Task"]
-    ) -> list[tuple[int, Any]]:
-        def apply(task: _Task) -> tuple[int, Any]:
-            try:
-                return task.number, function(task)
-            except TraceError as error:  # bad input is an answer; a failed task would be tried again
-                return task.number, error
-
-        count = self._files.tasks_for(sum(file.size for file in self._trace.files), len(work))
-        tasks = self._session.sparkContext.parallelize(work, count).map(apply)
-        found = collect(self._session, tasks, what, len(work), self._progress)
-        for _, answer in found:
-            if isinstance(answer, TraceError):
-                raise answer
-        return found
+    def _tasks(self, what: str, function: Callable[["_Task"], Any], work: Sequence["_Task"]) -> list[Any]:
+        return self._files.run(what, function, work, sum(file.size for file in self._trace.files))
 
     def _describe(self, target: Path) -> None:
         """The manifest and the process files, as they were."""
