@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from inga.certify import local
 from inga.certify.local import PieceQuestions
-from inga.model.errors import TraceError, UsageError
+from inga.model.errors import TraceError
 from inga.pipeline.session import is_connect
 from inga.pipeline.storage import File, StoredTrace
 
@@ -32,7 +32,13 @@ FAILED = -1  # in place of a file that answers: why one could not ask
 
 def files_of(session: Any, trace: StoredTrace, progress: TaskProgress) -> "Files":
     """The segments of a trace, as that session works on them; without one they are worked on in this process."""
-    return Files(trace, progress) if session is None else SparkFiles(session, trace, progress)
+    if session is None:
+        return Files(trace, progress)
+    if is_connect(session):
+        from inga.pipeline.connect import ConnectFiles  # which begins where this ends
+
+        return ConnectFiles(session, trace, progress)
+    return SparkFiles(session, trace, progress)
 
 
 class Files:
@@ -113,11 +119,6 @@ class SparkFiles(Files):
 
     def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
         super().__init__(trace, progress)
-        if is_connect(session):
-            raise UsageError(
-                "this session is one of Spark Connect, which has no tasks for files: use a classic session, or "
-                "certify in this process, with `inga check --engine local`"
-            )
         self._session = session
 
     def run(self, what: str, function: Callable[[Any], Any], pieces: Sequence[Any], size: int) -> list[Any]:

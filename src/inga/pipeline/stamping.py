@@ -31,7 +31,7 @@ from inga.certify.slice import (
 )
 from inga.model.errors import TraceError, UsageError
 from inga.model.steps import GROUP, MESSAGE
-from inga.pipeline.files import SparkFiles, TaskProgress
+from inga.pipeline.files import Files, TaskProgress, files_of
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
@@ -64,7 +64,7 @@ def stamp_trace(
     path: str,
     out: str,
     *,
-    master: str = LOCAL,
+    master: str | None = LOCAL,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
     counts_max: int = slicing.COUNTS_MAX,
@@ -82,7 +82,7 @@ def stamp_trace(
     hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
         with using(session, master) as spark:
-            work = _Work(SparkFiles(spark, trace, progress), counts_max)
+            work = _Work(files_of(spark, trace, progress), counts_max)
             work.run(hidden)
         if target.exists():
             target.rmdir()
@@ -97,7 +97,7 @@ def stamp_trace(
 
 
 class _Work:
-    def __init__(self, files: SparkFiles, counts_max: int) -> None:
+    def __init__(self, files: Files, counts_max: int) -> None:
         self._files = files
         self._trace = files.trace
         self._counts_max = counts_max

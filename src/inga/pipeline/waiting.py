@@ -8,8 +8,9 @@ The files of a process are read in order. Kept between them are messages that ar
 was let through, and what was let through since the oldest one was put aside.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,24 +157,27 @@ class _Through:
         """The rows that let a message through for the first time, in order."""
         rows = np.flatnonzero(is_through)
         keys, first = np.unique(key[rows], return_index=True)
-        page, offset = keys >> PAGE_BITS, keys & ((1 << PAGE_BITS) - 1)
         is_new = np.ones(len(keys), np.bool_)
-        begins = np.flatnonzero(np.append(True, np.diff(page) != 0)) if len(page) else NONE
-        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(page)], strict=True):
-            flags = self._pages.setdefault(int(page[begin]), np.zeros(1 << PAGE_BITS, np.bool_))
-            is_new[begin:end] = ~flags[offset[begin:end]]
-            flags[offset[begin:end]] = True
+        for flags, which, offset in self._paged(keys):
+            is_new[which] = ~flags[offset]
+            flags[offset] = True
         found: Ints = np.sort(rows[first[is_new]])
         return found
 
     def has(self, keys: Ints) -> Bools:
-        none = np.zeros(1 << PAGE_BITS, np.bool_)
-        page, offset = keys >> PAGE_BITS, keys & ((1 << PAGE_BITS) - 1)
+        """Of keys in ascending order."""
         found = np.zeros(len(keys), np.bool_)
-        for each in np.unique(page).tolist():
-            mine = page == each
-            found[mine] = self._pages.get(each, none)[offset[mine]]
+        for flags, which, offset in self._paged(keys):
+            found[which] = flags[offset]
         return found
+
+    def _paged(self, keys: Ints) -> Iterator[tuple[Bools, slice, Ints]]:
+        """The pages of keys in ascending order, which keys are on each, and where."""
+        page, offset = keys >> PAGE_BITS, keys & ((1 << PAGE_BITS) - 1)
+        ends = np.append(np.flatnonzero(np.diff(page)) + 1, len(page)).tolist() if len(page) else []
+        for begin, end in pairwise([0, *ends]):
+            flags = self._pages.setdefault(int(page[begin]), np.zeros(1 << PAGE_BITS, np.bool_))
+            yield flags, slice(begin, end), offset[begin:end]
 
 
 def _put_aside(held: Held, rows: _Rows, firsts: Ints, through: _Through) -> Held:
