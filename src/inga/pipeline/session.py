@@ -29,7 +29,8 @@ from inga.trace.directory import whole_file
 
 JAVA_MIN = 17
 LOCAL = "local[*]"
-SHUFFLE_PARTITIONS = 4
+SHUFFLE_PARTITIONS = 4  # of streams, each of which keeps a state for each of them
+SHUFFLE_PARTITIONS_MAX = 64  # of tables: Spark begins with so many, and joins those that turn out small
 ARROW_ROWS = 65_536
 CONNECT_PORT = 15002  # of Spark Connect, where an address has none
 CONNECT_SECONDS = 10.0  # in which a server answers, or is not there
@@ -213,6 +214,7 @@ def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> d
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(SHUFFLE_PARTITIONS_MAX),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
