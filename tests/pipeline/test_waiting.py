@@ -1,8 +1,10 @@
 """What is held, and for what: rows of one process, in as many files as there may be."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from inga.pipeline import waiting
@@ -38,6 +40,7 @@ def test_the_last_cause_that_came_meanwhile_is_what_held(tmp_path: Path, segment
         ("deliver", C, 1, (0, 3, 0)),
         ("hold", C, 1, None),  # a copy of what is through already
         ("deliver", C, 1, (0, 3, 0)),
+        ("hold", B, 2, None),  # and of one that never waited
         ("hold", B, 9, None),  # which is never let through
     ]
     found = measured(tmp_path / "run", rows, segment_rows)
@@ -66,3 +69,16 @@ def test_causes_that_came_before_or_later_are_nobodys_reason(tmp_path: Path) -> 
     ]
     found = measured(tmp_path / "run", rows, 1000)
     assert found["holds"][0]["count"] == 1 and found["held_by"] == []
+
+
+def test_a_copy_of_what_is_through_is_not_kept() -> None:
+    """Else it would be kept for good, and with it all that is let through from then on."""
+    through, none = waiting._Through(), np.zeros(0, np.int64)
+    key = np.array([waiting.message_key(C, 1)])
+    assert through.add(key, np.array([True])).tolist() == [0]
+    one = np.array([1])
+    copy = waiting._Rows(one, one, key, np.array([False]), np.zeros((1, 3), np.int32), np.array([False]))
+    nothing = waiting.Held(none, none, none)
+    assert len(waiting._put_aside(nothing, copy, through.add(key, copy.is_through), through).key) == 0
+    other = replace(copy, key=key + 1)
+    assert waiting._put_aside(nothing, other, none, through).key.tolist() == other.key.tolist()
