@@ -11,7 +11,7 @@ from typing import Any
 
 from inga.certify.local import PieceQuestions
 from inga.model.errors import TraceError
-from inga.pipeline.files import BYTES_PER_TASK, FILES_PER_TASK, Files, TaskProgress, Work
+from inga.pipeline.files import BYTES_PER_TASK, FILES_PER_TASK, Files, TaskProgress, Work, content_of
 from inga.pipeline.session import first_reason, send_package
 from inga.pipeline.storage import StoredTrace
 from inga.trace.schema import load_pyarrow
@@ -65,11 +65,7 @@ class ConnectFiles(Files):
         return list(self._answers(files.mapInArrow(apply, ANSWER), what, len(questions)).items())
 
     def content(self, segment: int) -> bytes | None:
-        if not self.trace.is_remote:
-            return None
-        path = self.trace.files[segment].path
-        (row,) = self._session.read.format("binaryFile").load(path).select("content").collect()
-        return bytes(row.content)
+        return content_of(self._session, self.trace, segment)
 
     def _answers(self, frame: Any, what: str, total: int) -> dict[int, Any]:
         from pyspark.errors import PySparkException

@@ -230,11 +230,7 @@ class SparkFiles(Files):
         return int(min(max(tasks, pieces // FILES_PER_TASK), pieces))
 
     def content(self, segment: int) -> bytes | None:
-        if not self.trace.is_remote:
-            return None
-        path = self.trace.files[segment].path
-        (row,) = self._session.read.format("binaryFile").load(path).select("content").collect()
-        return bytes(row.content)
+        return content_of(self._session, self.trace, segment)
 
     def _paths(self, work: list[tuple[int, File, Any]]) -> Any:
         tasks = self.tasks_for(_size(work), len(work))
@@ -244,6 +240,14 @@ class SparkFiles(Files):
         by_path = {file.path: (at, file, question) for at, file, question in work}
         files = self._session.read.format("binaryFile").load(list(by_path))
         return files.select("path", "content").rdd.map(lambda row: (*by_path[row.path], bytes(row.content)))
+
+
+def content_of(session: Any, trace: StoredTrace, segment: int) -> bytes | None:
+    """The bytes of a segment, if Spark has to bring them."""
+    if not trace.is_remote:
+        return None
+    (row,) = session.read.format("binaryFile").load(trace.files[segment].path).select("content").collect()
+    return bytes(row.content)
 
 
 def _size(work: Sequence[tuple[int, File, Any]]) -> int:

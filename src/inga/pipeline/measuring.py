@@ -73,7 +73,7 @@ def measure(files: Files, comparable: bool) -> dict[str, Any]:
     seen = [glances[at] for at in numbers]
     begin = min((each.begin for each in seen if each.rows), default=0)
     end = max((each.end for each in seen if each.rows), default=0)
-    times = Times(begin, max((end - begin) // BUCKETS + 1, 1))
+    times = TimeParts(begin, max((end - begin) // BUCKETS + 1, 1))
     units = _units(trace, seen, times, comparable)
     looks = files.units("delays and rates", look, units)
     held = sorted({each.process for each in seen if each.held})
@@ -93,7 +93,7 @@ def measure(files: Files, comparable: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sends:
+class SendRuns:
     """When the messages of a file were sent: runs of consecutive numbers, and the times of all of them."""
 
     start: Ints
@@ -105,7 +105,7 @@ class Sends:
 class Traffic:
     """What was sent, and by sender the lowest and the highest number that arrived; the lowest is above it if none did."""
 
-    sends: Sends
+    sends: SendRuns
     lowest: Ints
     highest: Ints
 
@@ -215,16 +215,16 @@ def _closed(rows: _Rows) -> Closed:
     )  # fmt: skip
 
 
-def _sends(seq: Ints, time: Ints) -> Sends:
+def _sends(seq: Ints, time: Ints) -> SendRuns:
     starts = np.flatnonzero(np.append(True, np.diff(seq) != 1)) if len(seq) else np.zeros(0, np.int64)
-    return Sends(seq[starts], np.diff(np.append(starts, len(seq))), time)
+    return SendRuns(seq[starts], np.diff(np.append(starts, len(seq))), time)
 
 
 # ---- the second pass: files of about the same time
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class TimeParts:
     """Equal parts of the time of a run."""
 
     begin: int
@@ -258,7 +258,7 @@ class Question:
     """What files are looked at for."""
 
     n: int
-    times: Times
+    times: TimeParts
     sent: SentTimes | None  # if there are delays
 
 
@@ -277,7 +277,7 @@ class Look:
 
 
 def _units(
-    trace: StoredTrace, seen: Sequence[Glance], times: Times, comparable: bool
+    trace: StoredTrace, seen: Sequence[Glance], times: TimeParts, comparable: bool
 ) -> list[tuple[list[int], Question]]:
     """Files that share a task: those of about the same time need the times of the same sends."""
     ordered = sorted(range(len(seen)), key=lambda at: (seen[at].begin, at))
@@ -515,7 +515,7 @@ def _windows(seen: Sequence[Glance]) -> Any:
     return pa.table([list(each) for each in zip(*lines, strict=True)] or [[]] * 5, schema=pa.schema(layout))
 
 
-def _rates(looks: Sequence[Look], times: Times) -> Any:
+def _rates(looks: Sequence[Look], times: TimeParts) -> Any:
     """`allowed` is the bits per second that a member might send when that was last said in the part of time; null where nothing
     was said."""
     pa = load_pyarrow()

@@ -190,7 +190,9 @@ def _summaries(placed: Any, base: Base, names: ColumnNames) -> list[PartSummary]
     begin = _each_anew(base)
 
     def summarise(batches: Iterator[Any]) -> Iterator[Any]:
-        found: dict[int, Run] = {key[0]: run for key, _, run in _numbered(batches, PART, begin, names)}
+        found: dict[int, NumberingRun] = {
+            key[0]: run for key, _, run in _numbered(batches, PART, begin, names)
+        }
         rows = [
             {"part": part, "messages": run.order, "came": run.marker.came.tolist(), "named": run.marker.named}
             for part, run in found.items()
@@ -203,12 +205,12 @@ def _summaries(placed: Any, base: Base, names: ColumnNames) -> list[PartSummary]
     return sorted(PartSummary(row.part, row.messages, list(row.came), row.named) for row in rows)
 
 
-Begin = Callable[[tuple[Any, ...], int], "Run"]
+Begin = Callable[[tuple[Any, ...], int], "NumberingRun"]
 """What a group, or a part of one, begins with; and whom its messages came to."""
 
 
 @dataclass(slots=True)
-class Run:
+class NumberingRun:
     """How far the numbering of a group has come."""
 
     marker: Marker
@@ -219,12 +221,12 @@ class Run:
 
 
 def _each_anew(base: Base) -> Begin:
-    return lambda key, own: Run(Marker.of(base, own))
+    return lambda key, own: NumberingRun(Marker.of(base, own))
 
 
 def _carried(base: Base, summaries: list[PartSummary]) -> Begin:
-    def begin(key: tuple[Any, ...], own: int) -> Run:
-        run = Run(Marker.of(base, own))
+    def begin(key: tuple[Any, ...], own: int) -> NumberingRun:
+        run = NumberingRun(Marker.of(base, own))
         for each in summaries:
             if each.part < key[0]:
                 run.order += each.messages
@@ -250,7 +252,7 @@ def _height(messages: Any, src: str, seq: str, deps: str) -> Any:
 
 def _numbered(
     batches: Iterator[Any], group: str | None, begin: Begin, names: ColumnNames
-) -> Iterator[tuple[tuple[Any, ...], Any, Run]]:
+) -> Iterator[tuple[tuple[Any, ...], Any, NumberingRun]]:
     """Go along sorted rows, group after group: drop copies, number the rest, and mark them."""
     src, seq, deps, own = names
     key, run = None, None
