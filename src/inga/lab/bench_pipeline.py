@@ -33,8 +33,8 @@ TALKERS = 16
 SCAN = "Spark scan of the same columns"
 WORKER_MAX = 500  # MB
 
-Sizes = dict[tuple[str, int, int], float]
-"""Something measured, by command, members and events."""
+CommandCosts = dict[tuple[str, int, int], float]
+"""CPU seconds, by command, members and events."""
 
 COLUMNS_READ = {
     "check": JUDGED_COLUMNS,
@@ -58,7 +58,7 @@ def run(
     need_proc()
     sizes = sizes or (EVENTS_LARGE if large else EVENTS)
     rows: list[BenchRow] = []
-    costs: Sizes = {}
+    costs: CommandCosts = {}
     session = open_session(name="inga bench", quick=False)
     try:
         with TemporaryDirectory() as scratch:
@@ -93,7 +93,7 @@ def _measure(
     ], cpu
 
 
-def _entries(costs: Sizes) -> list[BenchRow]:
+def _entries(costs: CommandCosts) -> list[BenchRow]:
     """Large groups against the next smaller: the cost for each entry of a vector, 1 if only entries cost."""
     rows = []
     for (name, n, events), cost in costs.items():
