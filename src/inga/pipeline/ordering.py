@@ -198,9 +198,11 @@ def _summaries(placed: Any, base: Base, names: ColumnNames) -> list[PartSummary]
             for part, run in found.items()
         ]
         if rows:
-            yield pa.RecordBatch.from_pylist(rows)
+            yield pa.RecordBatch.from_pylist(rows, schema=layout)
 
-    summary = "part int, messages bigint, came array<bigint>, named bigint"
+    long = pa.int64()
+    layout = pa.schema({"part": long, "messages": long, "came": pa.list_(long), "named": long})
+    summary = "part bigint, messages bigint, came array<bigint>, named bigint"
     rows = placed.mapInArrow(summarise, summary).collect()
     return sorted(PartSummary(row.part, row.messages, list(row.came), row.named) for row in rows)
 
