@@ -110,11 +110,13 @@ def connect_address(master: str) -> str | None:
 
 def _connected_session(address: str) -> Any:
     """A session at a server of Spark Connect, which gets the package as a zip."""
+    from pyspark.sql import SparkSession
+
     try:
-        from pyspark.sql.connect.session import SparkSession
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError as error:
         raise UsageError("Spark Connect needs more packages: pip install inga[connect]") from error
-    if (active := SparkSession.getActiveSession()) is not None:
+    if (active := ConnectSession.getActiveSession()) is not None:
         return Borrowed(active)
     _need_server(address)
     try:
