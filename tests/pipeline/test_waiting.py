@@ -78,7 +78,7 @@ def test_a_copy_of_what_is_through_is_not_kept() -> None:
     assert through.add(key, np.array([True])).tolist() == [0]
     one = np.array([1])
     copy = waiting._Rows(one, one, key, np.array([False]), np.zeros((1, 3), np.int32), np.array([False]))
-    nothing = waiting.Held(none, none, none)
+    nothing = waiting.HeldMessages(none, none, none)
     assert len(waiting._put_aside(nothing, copy, through.add(key, copy.is_through), through).key) == 0
     other = replace(copy, key=key + 1)
     assert waiting._put_aside(nothing, other, none, through).key.tolist() == other.key.tolist()

@@ -102,7 +102,7 @@ class SendRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class FileTraffic:
     """What was sent, and by sender the lowest and the highest number that arrived; the lowest is above it if none did."""
 
     sends: SendRuns
@@ -134,7 +134,7 @@ class Glance:
     ]  # by step and peer, or NOBODY: how many, and their numbers
     windows: Closed
     held: bool
-    traffic: Traffic | None = None  # if there are delays
+    traffic: FileTraffic | None = None  # if there are delays
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def glance(file: File, content: bytes | None, n: int, comparable: bool) -> Glanc
     lowest, highest = np.full(n, 1 << NUMBER_BITS), np.full(n, -1)
     np.minimum.at(lowest, src[came], seq[came])
     np.maximum.at(highest, src[came], seq[came])
-    return Glance(*common, Traffic(_sends(seq[sent], rows.time[sent]), lowest, highest))
+    return Glance(*common, FileTraffic(_sends(seq[sent], rows.time[sent]), lowest, highest))
 
 
 def _count(rows: _Rows, n: int) -> dict[tuple[str, int], tuple[int, int | None]]:
@@ -263,7 +263,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SecondLook:
     """What is known of some files after the second pass."""
 
     rates: dict[
@@ -295,7 +295,7 @@ def _units(
     return units
 
 
-def _runs(processes: Sequence[int], traffic: Sequence[Traffic]) -> dict[int, list[tuple[int, Ints]]]:
+def _runs(processes: Sequence[int], traffic: Sequence[FileTraffic]) -> dict[int, list[tuple[int, Ints]]]:
     """By sender: first numbers and times."""
     found: dict[int, list[tuple[int, Ints]]] = {}
     for process, each in zip(processes, traffic, strict=True):
@@ -316,7 +316,7 @@ def _between(
                 yield src, start + first, times[first:last]
 
 
-def look(files: Iterable[tuple[File, bytes | None]], question: Question) -> Look:
+def look(files: Iterable[tuple[File, bytes | None]], question: Question) -> SecondLook:
     rates: dict[int, Ints] = {}
     allowed: dict[tuple[int, int], tuple[int, int | None]] = {}
     spreads: list[tuple[Spread, Spread]] = []
@@ -330,7 +330,7 @@ def look(files: Iterable[tuple[File, bytes | None]], question: Question) -> Look
             spreads.append(_delayed(file.process, rows, question.sent))
             if len(spreads) > FILES_MIN:
                 spreads = [_summed(spreads)]
-    return Look(rates, allowed, *(_summed(spreads) if spreads else (None, None)))
+    return SecondLook(rates, allowed, *(_summed(spreads) if spreads else (None, None)))
 
 
 def _counted(rows: _Rows, part: Ints) -> Ints:
@@ -408,7 +408,7 @@ def _steps(seen: Sequence[Glance]) -> Any:
     return pa.table(columns, schema=pa.schema(layout))
 
 
-def _delays(looks: Sequence[Look]) -> Any:
+def _delays(looks: Sequence[SecondLook]) -> Any:
     by_member = Spread.sum([each.by_member for each in looks if each.by_member is not None])
     by_link = Spread.sum([each.by_link for each in looks if each.by_link is not None])
     in_all = by_member.renamed(by_member.line | (INDEX_MAX << INDEX_BITS))
@@ -515,7 +515,7 @@ def _windows(seen: Sequence[Glance]) -> Any:
     return pa.table([list(each) for each in zip(*lines, strict=True)] or [[]] * 5, schema=pa.schema(layout))
 
 
-def _rates(looks: Sequence[Look], times: TimeParts) -> Any:
+def _rates(looks: Sequence[SecondLook], times: TimeParts) -> Any:
     """`allowed` is the bits per second that a member might send when that was last said in the part of time; null where nothing
     was said."""
     pa = load_pyarrow()

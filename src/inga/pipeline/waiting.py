@@ -63,15 +63,15 @@ class Waits:
     blame: Blame
 
 
-class Held(NamedTuple):
+class HeldMessages(NamedTuple):
     """Messages that are held, by key: where and when they were put aside."""
 
     key: Ints
     pos: Ints
     time: Ints
 
-    def take(self, which: Any) -> "Held":
-        return Held(*(column[which] for column in self))
+    def take(self, which: Any) -> "HeldMessages":
+        return HeldMessages(*(column[which] for column in self))
 
 
 class Passed(NamedTuple):
@@ -87,7 +87,7 @@ NONE = np.zeros(0, np.int64)
 
 def waiting(files: Iterable[tuple[File, bytes | None]], n: int, listed_max: int) -> Waits:
     """Of one process, whose files come in order. Lists at most so many messages that held others."""
-    held, recent, through = Held(NONE, NONE, NONE), Passed(NONE, NONE, NONE), _Through()
+    held, recent, through = HeldMessages(NONE, NONE, NONE), Passed(NONE, NONE, NONE), _Through()
     spreads = [(Spread.of(FINE, NONE, NONE), Spread.of(COARSE, NONE, NONE))]
     blame = Blame(NONE, NONE, NONE, NONE)
     for file, content in files:
@@ -180,7 +180,7 @@ class _Through:
             yield flags, slice(begin, end), offset[begin:end]
 
 
-def _put_aside(held: Held, rows: _Rows, firsts: Ints, through: _Through) -> Held:
+def _put_aside(held: HeldMessages, rows: _Rows, firsts: Ints, through: _Through) -> HeldMessages:
     """What is held after these rows, if none of them had let anything through: of each message its first row. A copy that
     comes when the message itself was let through waits for nothing."""
     puts = np.flatnonzero(~rows.is_through)
@@ -191,12 +191,12 @@ def _put_aside(held: Held, rows: _Rows, firsts: Ints, through: _Through) -> Held
     over = through.has(keys) & ~is_here
     over[is_here] = firsts[order][place[is_here]] < at[is_here]
     over |= _find(held.key, keys)[1]
-    new = Held(keys, rows.pos[at], rows.time[at]).take(~over)
-    both = Held(*map(np.concatenate, zip(held, new, strict=True)))
+    new = HeldMessages(keys, rows.pos[at], rows.time[at]).take(~over)
+    both = HeldMessages(*map(np.concatenate, zip(held, new, strict=True)))
     return both.take(np.argsort(both.key))
 
 
-def _released(held: Held, rows: _Rows, firsts: Ints) -> tuple[Ints, Held, Held]:
+def _released(held: HeldMessages, rows: _Rows, firsts: Ints) -> tuple[Ints, HeldMessages, HeldMessages]:
     """The rows that let through what is held; what that was, in the same order; what stays."""
     place, is_held = _find(held.key, rows.key[firsts])
     stays = np.ones(len(held.key), np.bool_)
