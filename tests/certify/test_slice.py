@@ -58,7 +58,7 @@ def stamped(
     for begin, part in zip([chain.add(slicing.symbols(part, wanted)) for part in parts], parts, strict=True):
         found, _ = slicing.vectors(part, begin.start, begin.outside)
         for row in range(len(part.kind)):
-            vectors[int(part.process[row]), int(part.pos[row])] = tuple(found[row].tolist())
+            vectors[int(part.process[row]), int(part.pos[row])] = tuple(found[part.line[row]].tolist())
     return vectors, plan
 
 
@@ -156,3 +156,19 @@ def test_a_process_that_counts_again() -> None:
     for seed in range(5):  # in one segment or in two
         with pytest.raises(TraceError, match="counts its messages again"):
             stamped([[row(0, 1, "send", 0, 1), row(0, 2, "send", 0, 1)]], "deliver", 100, Random(seed))
+
+
+def test_a_message_has_one_vector_however_many_listen() -> None:
+    """Rows of a message share a line, those of one from outside too."""
+    listeners = 50
+    sent = Steps(0, 1, 1, *(np.array([value]) for value in (1, SEND, 0, 2)))
+    heard = [
+        Steps(
+            at, 1, 2, np.array([1, 2]), np.full(2, RECEIPT, np.int8), np.zeros(2, np.int32), np.array([1, 2])
+        )
+        for at in range(1, listeners + 1)
+    ]
+    part = Slice.of([sent, *heard], listeners + 1)
+    lines, _ = slicing.vectors(part, np.zeros((part.n, part.n), np.int64), np.zeros((1, part.n), np.int64))
+    assert len(part.kind) == 2 * listeners + 1 and lines.shape == (2, part.n)
+    assert part.line[0] == 0 and set(part.line[1:].tolist()) == {0, 1}

@@ -1,7 +1,9 @@
 """Imported logs and metrics through Spark: the same answers as plain Python gives, from files."""
 
 import json
+import shutil
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,11 +15,12 @@ import pytest
 
 from inga.cli import metrics as command
 from inga.model.errors import TraceError
-from inga.pipeline import jobs, measuring
+from inga.pipeline import jobs
 from inga.pipeline.jobs import Measured, check_trace, measure_trace
 from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, rows
 from inga.trace.importers import import_log, write
+from inga.trace.writer import segment_name
 from inga.trial.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -100,8 +103,49 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(spark: Any, run: Path) -> Measured:
-    return measure_trace(str(run), session=spark)
+def measured(run: Path) -> Measured:
+    return measure_trace(str(run), master=None)
+
+
+def in_pieces(trace: Path, target: Path, rows_max: int) -> Path:
+    """The same trace in many segments."""
+    shutil.copytree(trace, target)
+    for path in sorted((target / "events").iterdir()):
+        part = pq.read_table(path)
+        path.unlink()
+        process = int(path.name.partition("-")[0])
+        for number, first in enumerate(range(0, part.num_rows, rows_max)):
+            piece = path.with_name(segment_name(process, number))
+            pq.write_table(part.slice(first, rows_max), piece, write_page_checksum=True)
+    return target
+
+
+@pytest.mark.parametrize("order", ["vector", "co"])
+def test_tables_do_not_depend_on_how_a_trace_is_cut(spark: Any, tmp_path: Path, order: str) -> None:
+    """What is held in one file and goes on in another, is sent in one and arrives in another: with Spark and without."""
+    simulate_trial(Trial(order, members=4, messages=25, loss=0.2, seed=5), tmp_path / "run")
+    cut = in_pieces(tmp_path / "run", tmp_path / "cut", 97)
+    whole = measure_trace(str(tmp_path / "run"), master=None).tables
+    assert whole["holds"].num_rows > 4 and whole["held_by"].num_rows > 4
+    assert whole["delays"].num_rows > 20
+    for found in (measure_trace(str(cut), master=None), measure_trace(str(cut), session=spark)):
+        assert set(found.tables) == set(whole)
+        for name, expected in whole.items():
+            assert found.tables[name].equals(expected), name
+
+
+def test_a_trace_elsewhere_is_measured_alike(
+    spark: Any, run: Path, tmp_path: Path, measured: Measured
+) -> None:
+    from inga.pipeline.files import files_of
+    from inga.pipeline.measuring import measure
+    from inga.pipeline.storage import open_trace
+
+    trace = open_trace(str(in_pieces(run, tmp_path / "cut", 500)))
+    elsewhere = [replace(file, path=f"file:{file.path}") for file in trace.files]
+    files = files_of(spark, replace(trace, files=elsewhere, is_remote=True), lambda *_: None)
+    found = measure(files, comparable=True)
+    assert all(found[name].equals(expected) for name, expected in measured.tables.items())
 
 
 def table(measured: Measured, name: str) -> list[dict[str, Any]]:
@@ -177,7 +221,7 @@ def test_rates_add_up(run: Path, measured: Measured) -> None:
     assert 10 < len({row["from_ms"] for row in found}) <= 60
 
 
-def test_rates_follow_what_was_allowed(spark: Any, tmp_path: Path) -> None:
+def test_rates_follow_what_was_allowed(tmp_path: Path) -> None:
     from inga.trace import TraceWriter
 
     said = [
@@ -185,13 +229,13 @@ def test_rates_follow_what_was_allowed(spark: Any, tmp_path: Path) -> None:
         ("rate", 0.5, 70_000),
         ("window_closed", 40.5, None),
         ("rate", 59.5, 80_000),
+        ("window_opened", 60.0, None),
     ]
     Manifest("g", ["a"], "sim", "remiop", "take", "virtual", options={}).write(tmp_path / "w")
     with TraceWriter(tmp_path / "w", 0, "a", 1, clock="virtual") as trace:
         for step, now, n in said:
             trace.row(step, now, 1, n=n)
-    frame = spark.read.schema(measuring.SCHEMA).parquet(str(tmp_path / "w" / "events"))
-    found = measuring.rates(frame, 0, 60_000_000_000).toArrow().to_pylist()
+    found = table(measure_trace(str(tmp_path / "w"), master=None), "rates")
     assert [(int(row["from_ms"]), row["closed"], row["allowed"]) for row in found] == [
         (0, 0, 70_000),
         (40_000, 1, None),
@@ -199,7 +243,7 @@ def test_rates_follow_what_was_allowed(spark: Any, tmp_path: Path) -> None:
     ]
 
 
-def test_windows_that_closed(spark: Any, tmp_path: Path) -> None:
+def test_windows_that_closed(tmp_path: Path) -> None:
     from inga.trace import TraceWriter
 
     Manifest("g", ["a"], "sim", "vector", "take", "virtual", options={}).write(tmp_path / "w")
@@ -213,9 +257,10 @@ def test_windows_that_closed(spark: Any, tmp_path: Path) -> None:
             seq = 1 if step == "send" else None
             trace.row(step, now, 1, None if seq is None else 0, seq, deps=None)
         trace.row("take", 10.0, 1, 0, 1)
-    frame = spark.read.schema(measuring.SCHEMA).parquet(str(tmp_path / "w" / "events"))
-    found = measuring.windows(frame).toArrow().to_pylist()
-    assert found == [{"process": 0, "closed": 2, "ms": 3000.0, "ms_max": 2000.0, "share": 0.3}]
+    in_pieces(tmp_path / "w", tmp_path / "cut", 1)
+    expected = [{"process": 0, "closed": 2, "ms": 3000.0, "ms_max": 2000.0, "share": 0.3}]
+    for name in ("w", "cut"):
+        assert table(measure_trace(str(tmp_path / name), master=None), "windows") == expected
 
 
 @pytest.mark.parametrize(
@@ -235,12 +280,10 @@ def test_delays_only_where_clocks_can_be_compared(run: Path, changes: dict[str, 
     assert jobs.incomparable(trace) == reason
 
 
-def test_what_spark_cannot_read_is_one_sentence(spark: Any, run: Path, tmp_path: Path) -> None:
-    import shutil
-
+def test_what_cannot_be_read_is_one_sentence(spark: Any, run: Path, tmp_path: Path) -> None:
     trace = Path(shutil.copytree(run, tmp_path / "trace"))
     next((trace / "events").iterdir()).write_bytes(b"PAR1 or not")
-    with pytest.raises(TraceError, match="cannot be measured: ") as caught:
+    with pytest.raises(TraceError, match="is not a readable Parquet file: ") as caught:
         measure_trace(str(trace), session=spark)
     assert "\n" not in str(caught.value)
 
@@ -283,8 +326,6 @@ def test_the_command(
 def test_files_that_spark_has_to_bring_ask_each_other_too(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-
     from inga.certify.certificate import certify
     from inga.pipeline.certify import FileSource
     from inga.pipeline.files import files_of

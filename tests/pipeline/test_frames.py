@@ -9,7 +9,6 @@ import pytest
 
 import inga.pipeline
 from inga.certify.checks import CHECKS
-from inga.cli.main import main
 from inga.model.errors import UsageError
 from inga.pipeline import tables
 from inga.sim.trials import simulate_trial
@@ -140,29 +139,3 @@ def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         tables._put(tmp_path / "file" / "run" / tables.PART, pa.table({"a": [1]}))
-
-
-# Spark Connect, which has no tasks of one's own
-
-
-def test_a_session_of_connect_is_refused_in_one_sentence(run: Path) -> None:
-    from inga.pipeline.session import is_connect
-
-    there = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    assert is_connect(there) and not is_connect(object())
-    with pytest.raises(UsageError, match="one of Spark Connect"):
-        inga.pipeline.check(there, str(run))
-
-
-@pytest.mark.parametrize("how", ["--master", "environment"])
-def test_commands_say_what_connect_cannot_do(
-    run: Path, how: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["check", str(run), "--quiet"]
-    if how == "environment":
-        monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
-    else:
-        words += ["--master", "sc://localhost"]
-    assert main(words) == 2
-    complained = capsys.readouterr().err
-    assert "means Spark Connect" in complained and complained.count("\n") == 1

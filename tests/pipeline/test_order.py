@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import causal_order, keep_state_on_disk
+from inga.pipeline import causal_order, keep_state_on_disk, ordering
 from inga.pipeline.capture import open_capture, order_capture, order_stream
 from inga.sim.trials import simulate_trial
 from inga.trace import rows
@@ -63,8 +63,12 @@ def test_a_table_of_two_rooms(spark: Any, tmp_path: Path) -> None:
         assert_restored(talk, read(tmp_path / "out", talk.room), talk.ids)
 
 
-@pytest.mark.parametrize("height", [True, False])
-def test_a_table_with_packed_vectors_and_holes(spark: Any, tmp_path: Path, height: bool) -> None:
+@pytest.mark.parametrize(("height", "in_parts"), [(True, False), (False, False), (True, True)])
+def test_a_table_with_packed_vectors_and_holes(
+    spark: Any, tmp_path: Path, height: bool, in_parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_parts:
+        monkeypatch.setattr(ordering, "PART_MESSAGES", 6)
     talk = Talk(3)
     kept = talk.ids[5:]
     rows = [talk.row(id_) | {"deps": struct.pack("<4i", *talk.deps(id_))} for id_ in kept]
@@ -72,7 +76,8 @@ def test_a_table_with_packed_vectors_and_holes(spark: Any, tmp_path: Path, heigh
     if height:
         table = table.append_column("height", pa.array([len(talk.past[id_]) + 1 for id_ in kept]))
     pq.write_table(table, tmp_path / "in.parquet")
-    found = causal_order(spark.read.parquet(str(tmp_path / "in.parquet"))).collect()
+    messages = spark.read.parquet(str(tmp_path / "in.parquet"))
+    found = causal_order(messages.union(messages.limit(3))).collect()
     rows = [row.asDict() | {"deps": list(struct.unpack("<4i", row.deps))} for row in found]
     assert_restored(talk, sorted(rows, key=lambda row: row["order"]), kept)
     assert any(row["gap"] for row in rows)
@@ -92,7 +97,9 @@ def test_a_trace_of_a_weak_order_is_put_right(spark: Any, tmp_path: Path) -> Non
     assert sorted(ids(sent)) == sorted(ids(streamed)) and not any(row["gap"] for row in streamed)
 
 
-def test_what_a_member_was_given_lacks_nothing_but_its_own(spark: Any, tmp_path: Path) -> None:
+def test_what_a_member_was_given_lacks_nothing_but_its_own(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a run that delivers in causal order, once and as a stream, of one member and of all."""
     trace = tmp_path / "trace"
     simulate_trial(Trial("vector", members=3, messages=20, loss=0.1, seed=2), trace)
@@ -103,6 +110,10 @@ def test_what_a_member_was_given_lacks_nothing_but_its_own(spark: Any, tmp_path:
     assert all(row["process"] == 1 for row in found) and sorted(ids(found)) == sorted(given)
     outcome = order_stream(of_bob, str(tmp_path / "streamed"), once=True, session=spark)
     assert (outcome.rows, outcome.gaps) == (len(given), 0)
+    with monkeypatch.context() as small:
+        small.setattr(ordering, "PART_MESSAGES", 9)
+        order_capture(of_bob, str(tmp_path / "parts"), session=spark)
+    assert read(tmp_path / "parts") == found and len(list((tmp_path / "parts").glob("*.parquet"))) > 1
     everybody = open_capture(str(trace), step="deliver")
     outcome = order_capture(everybody, str(tmp_path / "all"), session=spark)
     assert outcome.rows == sum(row.step == "deliver" for row in rows(trace)) and not outcome.gaps

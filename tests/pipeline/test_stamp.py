@@ -139,3 +139,5 @@ def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], lent: 
     assert told["messages"] == 504 and told["slices"] == 1 and told["processes"] == 3
     assert main(words) == 2
     assert "exists already" in capsys.readouterr().err
+    assert main(["stamp", words[1], str(tmp_path / "here"), "--engine", "local", "--quiet"]) == 0
+    assert list(rows(tmp_path / "here")) == list(rows(tmp_path / "out"))

@@ -129,7 +129,7 @@ class Chunk:
 
 
 def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, width: int = 0) -> Chunk:
-    """The chunk of a table that the trace's reader made: types are right, vectors have n entries."""
+    """The chunk of a table that the trace's reader made: types are right, vectors have n entries, or were not read."""
     kinds, flushed, views = _kinds(table, receipt)
     leaves, crashes = (_of_itself(table, process, step) for step in ("leave", "crash"))
     clocked = _clocked(table) if "time" in table.column_names else None
@@ -162,7 +162,10 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
             f"{where}: the row at position {pos[at]} of process {process} concerns message {seq[at]} of "
             f"process {src[at]}, which cannot be."
         )
-    deps, stamped = _vectors(table.column("deps"), n)
+    if "deps" in table.column_names:
+        deps, stamped = matrix_of(table.column("deps"), n)
+    else:
+        deps, stamped = np.zeros((table.num_rows, 0), np.int32), np.zeros(table.num_rows, np.bool_)
     dst, sets = _destinations(table, sends, n)
     methods, method = _methods(table)
     return Chunk(
@@ -187,7 +190,7 @@ def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, tuple[Ins
     installed = []
     for row in _rows_of(codes, names, ("view",)).tolist():
         pos, number, leader, members = (table.column(name)[row].as_py() for name in VIEW_COLUMNS)
-        if not table.column("deps")[row].is_valid:
+        if "deps" not in table.column_names or not table.column("deps")[row].is_valid:
             kinds[row] = 0  # a view that tells nothing about what came before
         installed.append(
             InstalledView(pos, number)
@@ -238,8 +241,8 @@ def _numbers(table: Any, name: str, kind: Any) -> NDArray[Any]:
     return np.asarray(_one_array(table.column(name)).to_numpy(zero_copy_only=False), kind)
 
 
-def _vectors(column: Any, n: int) -> tuple[NDArray[np.int32], Bools]:
-    """The vectors as a matrix, without copying them unless some are missing."""
+def matrix_of(column: Any, n: int) -> tuple[NDArray[np.int32], Bools]:
+    """A column of vectors as a matrix, and which rows have one; not copied unless some are missing."""
     array = _one_array(column)
     rows = len(array)
     data = np.frombuffer(array.buffers()[1] or b"", "<i4", count=-1)

@@ -13,6 +13,9 @@ by several of them.
 
 `walk` does both passes over rows: symbols are vectors too, of twice the width. An entry says how much of a process's
 receipts from outside is included (1: only the past it entered with), and how many of its messages.
+
+Vectors are kept one for each message, however many rows carry it: memory grows with what is sent and not with who listens. They
+are laid out row by row when rows are written, process by process.
 """
 
 from collections.abc import Sequence
@@ -31,8 +34,8 @@ from inga.model.errors import TraceError
 SEND, RECEIPT, COPY = 1, 2, 3
 """What a row is: a send, a receipt that makes a message a cause, another row that carries a message's vector."""
 
-OUTSIDE = -1  # instead of a row: the message was sent in an earlier slice
-COUNTS_MAX = 1 << 24  # entries of vectors that a slice may take, about
+COUNTS_MAX = 1 << 24  # entries of vectors that a slice may take, about; eight bytes each
+ROW_COUNTS = 6  # as much as a row takes besides vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class Outline:
     received: Ints  # the highest number received of each process
     receipts: int  # rows that make a message a cause
     sent_low: int  # the lowest number sent, 0 if none
+    sends: int  # rows
 
     @property
     def last(self) -> int:
@@ -120,7 +124,9 @@ def outline(steps: Steps, times: Ints, n: int) -> Outline:
     since, until = (int(times[0]), int(times.max())) if len(times) else (0, 0)
     sent_low, sent = (int(sends[0]), int(sends[-1])) if len(sends) else (0, 0)
     receipts = int((steps.kind == RECEIPT).sum())
-    return Outline(steps.process, steps.first, steps.events, since, until, sent, received, receipts, sent_low)
+    return Outline(
+        steps.process, steps.first, steps.events, since, until, sent, received, receipts, sent_low, len(sends)
+    )
 
 
 def _counts_again(process: int) -> TraceError:
@@ -188,7 +194,7 @@ class SlicePlan:
             highest[each.process] = max(highest[each.process], each.sent)
         ordered = sorted(self._outlines.values(), key=lambda each: each.until)
         rows = np.cumsum([each.events for each in ordered]) if ordered else np.zeros(1, np.int64)
-        slices = max(int(-(-rows[-1] * n // counts_max)), 1)
+        slices = max(-(-self._counts(n) // counts_max), 1)
         shares = [int(rows[-1]) * cut // slices for cut in range(1, slices)]
         moments = {ordered[int(np.searchsorted(rows, share))].until for share in shares}
         if slices > 1 and len(moments) < slices - 1 and ordered:
@@ -199,6 +205,14 @@ class SlicePlan:
         self.upto = np.zeros((len(self.moments), n), np.int64)
         self.sent = np.zeros((len(self.moments), n), np.int64)
         self.moved = 0  # boundaries, for people and tests
+
+    def _counts(self, n: int) -> int:
+        """What the whole trace would take: a line for each message, in symbols; or the longest process row by row."""
+        longest = np.zeros(n, np.int64)
+        for each in self._outlines.values():
+            longest[each.process] += each.events
+        sends = sum(each.sends for each in self._outlines.values())
+        return max(2 * n * sends + ROW_COUNTS * int(longest.sum()), 2 * n * int(longest.max(initial=0)))
 
     def to_place(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """Questions for `place`: only the segment in which a cut falls need be read."""
@@ -277,8 +291,10 @@ class Slice:
     kind: NDArray[np.int8]
     src: NDArray[np.int32]
     seq: Ints
-    origin: Ints  # the row of the send, or OUTSIDE
-    outside: Ints  # of rows with a message from outside: which line of the vectors given for those
+    line: Ints  # which line of the messages' vectors: those sent here come first, those from outside follow
+    sends: int  # messages that are sent here
+    stranger_src: NDArray[np.int32]  # the messages from outside
+    stranger_seq: Ints
 
     @classmethod
     def of(cls, parts: Sequence[Steps], n: int) -> "Slice":
@@ -292,18 +308,16 @@ class Slice:
 
         src, seq, kind = column("src", np.int32), column("seq", np.int64), column("kind", np.int8)
         key = seq * n + src
-        sends = np.flatnonzero(kind == SEND)
-        order = sends[np.argsort(key[sends])]
-        at = np.searchsorted(key[order], key)
-        known = np.zeros(len(key), np.bool_)
-        known[at < len(order)] = key[order][at[at < len(order)]] == key[at < len(order)]
-        origin = np.full(len(key), OUTSIDE, np.int64)
-        origin[known] = order[at[known]]
-        outside = np.full(len(key), -1, np.int64)
-        outside[~known] = np.arange(int((~known).sum()))
+        sent = np.unique(key[kind == SEND])
+        at = np.minimum(np.searchsorted(sent, key), max(len(sent) - 1, 0))
+        is_here = sent[at] == key if len(sent) else np.zeros(len(key), np.bool_)
+        strangers, which = np.unique(key[~is_here], return_inverse=True)
+        line = at.astype(np.int64)
+        line[~is_here] = len(sent) + which
         return cls(
             np.concatenate([[0], np.cumsum(sizes)]), np.repeat(np.arange(n, dtype=np.int32), sizes),
-            column("pos", np.int64), kind, src, seq, origin, outside,
+            column("pos", np.int64), kind, src, seq, line, len(sent),
+            (strangers % n).astype(np.int32), strangers // n,
         )  # fmt: skip
 
     @property
@@ -311,17 +325,17 @@ class Slice:
         return len(self.begins) - 1
 
     def strangers(self) -> Ints:
-        """The rows with a message from outside, in the order of their lines."""
-        return np.flatnonzero(self.outside >= 0)
+        """The rows with a message from outside."""
+        return np.flatnonzero(self.line >= self.sends)
 
 
 def vectors(part: Slice, start: Ints, outside: Ints) -> tuple[Ints, Ints]:
-    """The vector of each row's message, and what each process knows at the end.
+    """The vector of each message, by `Slice.line`, and what each process knows at the end.
 
     `start[p]` is what p knew before the slice, `outside` the vectors of messages from outside.
     """
-    n = part.n
-    return _walked(part, start, outside, np.arange(n))
+    lines = np.concatenate([np.zeros((part.sends, part.n), np.int64), outside])
+    return lines, _walked(part, start, lines, np.zeros(len(part.kind), np.int64), np.arange(part.n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +347,8 @@ class Symbols:
     ]  # by process: senders, numbers, and which of them it received
     ends: Ints  # by process: the symbols of all that it knows at the end
     crossing: dict[tuple[int, int], Ints]  # of messages that later slices receive
+    outside_src: NDArray[np.int32]  # of messages from outside, each once
+    outside_seq: Ints
 
 
 def symbols(part: Slice, wanted: set[tuple[int, int]]) -> Symbols:
@@ -340,30 +356,29 @@ def symbols(part: Slice, wanted: set[tuple[int, int]]) -> Symbols:
     n, strangers = part.n, part.strangers()
     start = np.zeros((n, 2 * n), np.int64)
     start[np.arange(n), np.arange(n)] = 1
-    outside = np.zeros((len(strangers), 2 * n), np.int64)
+    places = np.zeros(len(part.kind), np.int64)
     by_process = []
     for process in range(n):
-        mine = np.flatnonzero(part.process[strangers] == process)
-        rows = strangers[mine]
-        outside[mine, process] = np.arange(2, len(mine) + 2)
+        low, high = np.searchsorted(strangers, part.begins[process : process + 2])
+        rows = strangers[low:high]
+        places[rows] = np.arange(2, len(rows) + 2)
         by_process.append((part.src[rows], part.seq[rows], part.kind[rows] == RECEIPT))
-    found, ends = _walked(part, start, outside, np.arange(n, 2 * n))
+    lines = np.zeros((part.sends, 2 * n), np.int64)
+    ends = _walked(part, start, lines, places, np.arange(n, 2 * n))
     sends = np.flatnonzero(part.kind == SEND)
     crossing = {
-        message: found[row]
+        message: lines[part.line[row]]
         for row in sends.tolist()
         if (message := (int(part.src[row]), int(part.seq[row]))) in wanted
     }
-    return Symbols(by_process, ends, crossing)
+    return Symbols(by_process, ends, crossing, part.stranger_src, part.stranger_seq)
 
 
-def _walked(part: Slice, start: Ints, outside: Ints, own: Ints) -> tuple[Ints, Ints]:
-    width = start.shape[1]
-    found = np.zeros((len(part.kind), width), np.int64)
+def _walked(part: Slice, start: Ints, lines: Ints, places: Ints, own: Ints) -> Ints:
+    """Fill in the lines of messages that are sent here; what each process knows at the end."""
     clocks = start.copy()
-    done = _walker()(
-        part.begins, part.kind, part.src, part.seq, part.origin, part.outside, outside, own, clocks, found
-    )
+    ready = np.arange(part.sends + len(part.stranger_seq)) >= part.sends
+    done = _walker()(part.begins, part.kind, part.src, part.seq, part.line, ready, places, own, clocks, lines)
     stuck = np.flatnonzero(done < part.begins[1:])
     if len(stuck):
         row = int(done[stuck[0]])
@@ -371,43 +386,39 @@ def _walked(part: Slice, start: Ints, outside: Ints, own: Ints) -> tuple[Ints, I
             f"Process {stuck[0]} has message {part.seq[row]} of process {part.src[row]} at position "
             f"{part.pos[row]}, before it can have been sent: the trace goes round in a circle."
         )
-    return found, clocks
+    return clocks
 
 
-def walk(begins, kind, src, seq, origin, outside, given, own, clocks, found):  # type: ignore[no-untyped-def]
+def walk(begins, kind, src, seq, line, ready, places, own, clocks, lines):  # type: ignore[no-untyped-def]
     """Go through the rows of a slice, at each process as far as possible; how far it came.
 
-    A row of a message waits for the row of its send. What a row's message has for a vector is written to `found`.
+    A row of a message waits until its line is ready: for the row of its send, which fills it in. Where a row has a place, its
+    message is from outside, and all that is known of it is that this process received so many of those.
     """
     n, width = len(begins) - 1, clocks.shape[1]
     at = begins[:-1].copy()
-    ready = np.zeros(len(kind), np.bool_)
     moved = True
     while moved:
         moved = False
         for process in range(n):
             row = at[process]
             while row < begins[process + 1]:
+                which = line[row]
                 if kind[row] == 1:  # SEND
                     for entry in range(width):
-                        found[row, entry] = clocks[process, entry]
+                        lines[which, entry] = clocks[process, entry]
                     clocks[process, own[process]] = seq[row]
-                    ready[row] = True
-                else:
-                    if origin[row] >= 0:
-                        if not ready[origin[row]]:
-                            break
-                        for entry in range(width):
-                            found[row, entry] = found[origin[row], entry]
+                    ready[which] = True
+                elif not ready[which]:
+                    break
+                elif kind[row] == 2:  # RECEIPT
+                    if places[row]:
+                        clocks[process, process] = places[row]
                     else:
                         for entry in range(width):
-                            found[row, entry] = given[outside[row], entry]
-                    if kind[row] == 2:  # RECEIPT
-                        for entry in range(width):
-                            clocks[process, entry] = max(clocks[process, entry], found[row, entry])
-                        if origin[row] >= 0 or width == n:
-                            sender = own[src[row]]
-                            clocks[process, sender] = max(clocks[process, sender], seq[row])
+                            clocks[process, entry] = max(clocks[process, entry], lines[which, entry])
+                        sender = own[src[row]]
+                        clocks[process, sender] = max(clocks[process, sender], seq[row])
                 row += 1
                 moved = True
             at[process] = row
@@ -435,7 +446,7 @@ class Beginning:
     """What a slice begins with."""
 
     start: Ints
-    outside: Ints  # the vectors of its messages from outside, process by process
+    outside: Ints  # the vectors of its messages from outside
 
 
 class SliceEdges:
@@ -448,26 +459,28 @@ class SliceEdges:
 
     def add(self, found: Symbols) -> Beginning:
         """The next slice in order; what it begins with."""
-        n, outside, pasts = self._n, [], []
+        n = self._n
+        names = list(zip(found.outside_src.tolist(), found.outside_seq.tolist(), strict=True))
+        lines = np.array([self._messages[name] for name in names], np.int64).reshape(len(names), n)
+        begin = Beginning(self._start, lines)
+        joined = lines.copy()
+        here = np.arange(len(names)), found.outside_src
+        joined[here] = np.maximum(joined[here], found.outside_seq)
+        symbols = np.vstack([found.ends, *found.crossing.values()])
+        exact = symbols[:, n:].copy()
+        key = found.outside_seq * n + found.outside_src
         for process, (src, seq, received) in enumerate(found.strangers):
-            lines = np.zeros((len(seq), n), np.int64)
-            for line, message in enumerate(zip(src.tolist(), seq.tolist(), strict=True)):
-                lines[line] = self._messages[message]
-            outside.append(lines)
-            joined = lines.copy()
-            joined[np.arange(len(seq)), src] = np.maximum(joined[np.arange(len(seq)), src], seq)
-            joined[~received] = 0
-            pasts.append(np.maximum.accumulate(np.vstack([self._start[process], joined]), axis=0))
-        begin = Beginning(self._start, np.vstack(outside) if outside else np.zeros((0, n), np.int64))
-        for message, symbol in found.crossing.items():
-            self._messages[message] = self._exact(symbol, pasts)
-        self._start = np.stack([self._exact(symbol, pasts) for symbol in found.ends])
+            # Of what a process received from outside, the past up to the places that somebody knows of.
+            upto = np.unique(symbols[:, process])
+            past, begun = self._start[process], 0
+            for place in upto[upto > 0].tolist():
+                new = np.flatnonzero(received[begun : place - 1]) + begun
+                if len(new):
+                    which = np.searchsorted(key, seq[new] * n + src[new])
+                    past = np.maximum(past, joined[which].max(axis=0))
+                begun = place - 1
+                who = symbols[:, process] == place
+                exact[who] = np.maximum(exact[who], past)
+        self._start = exact[:n]
+        self._messages |= dict(zip(found.crossing, exact[n:], strict=True))
         return begin
-
-    def _exact(self, symbol: Ints, pasts: list[Ints]) -> Ints:
-        """A vector in place of symbols: own messages of the slice, and every past up to where it is included."""
-        vector = symbol[self._n :].copy()
-        for process, upto in enumerate(symbol[: self._n].tolist()):
-            if upto:
-                vector = np.maximum(vector, pasts[process][upto - 1])
-        return vector

@@ -4,6 +4,7 @@
   inga bench throughput --members 4 --sizes 1024
   inga bench latency
   inga bench check --quick --members 8
+  inga bench pipeline --members 8,64 --events 10000000
   inga bench co --members 4,8 --sizes 512
   inga bench sco
   inga bench remiop
@@ -29,6 +30,7 @@ NAMES = (
     "throughput",
     "latency",
     "check",
+    "pipeline",
     "co",
     "sco",
     "remiop",
@@ -48,7 +50,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--members",
         type=_numbers,
         metavar="N,N",
-        help="sizes of groups (2,4,8; latency and remiop 2,4; co 4,8; check 8,64; scale 2,4,8,...,256)",
+        help="sizes of groups (2,4,8; latency and remiop 2,4; co 4,8; check 8,64; pipeline 8,64,1000; "
+        "scale 2,4,8,...,256)",
     )
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
@@ -59,8 +62,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="throughput: also P pairs of causal against fifo, and total against causal",
     )
-    add("--events", type=_numbers, metavar="E,E", help="check: sizes of traces (default 1000000,10000000)")
-    add("--large", action="store_true", help="check: also 100 million events")
+    add(
+        "--events",
+        type=_numbers,
+        metavar="E,E",
+        help="check, pipeline: sizes of traces (default 1000000, of check also 10000000)",
+    )
+    add("--large", action="store_true", help="check, pipeline: also 10 and 100 million events")
     add(
         "--soak",
         type=float,
@@ -126,6 +134,13 @@ def _measure(
         measured = import_module("inga.lab.bench_check")
         given = {"quick": options.quick, "large": options.large, "repetitions": options.repeat, "note": note}
         return measured.run(progress, **given, **chosen), ""
+    if options.name == "pipeline":
+        from inga.lab import bench_pipeline
+
+        chosen = {"members": options.members} if options.members else {}
+        chosen |= {"sizes": options.events} if options.events else {}
+        repetitions = 1 if options.quick else options.repeat
+        return bench_pipeline.run(progress, large=options.large, repetitions=repetitions, **chosen), ""
     if options.name == "scale":
         from inga.lab import bench_scale
 

@@ -1,6 +1,7 @@
-"""Measure a trace with Spark: delays per level, repair and control, holds and what held, windows, rates.
+"""Measure a trace: delays per level, repair and control, holds and what held, windows, rates.
 
   inga metrics run7
+  inga metrics run7 --engine local
   inga metrics run7 --out tables
   inga metrics run7 --write certificates
   inga metrics hdfs://cluster/run7 --master spark://cluster:7077 --json
@@ -14,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from inga.cli.check import add_table_options, check_tables, need_spark, watched
+from inga.cli.check import add_engine_options, add_table_options, check_tables, chosen_master, watched
 from inga.cli.output import print_json, tell
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("trace", metavar="TRACE", help="a directory, or anything Spark can read")
     add("--out", type=Path, metavar="DIR", help="where to write the tables; must not exist yet")
-    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+    add_engine_options(parser)
     add("--one-machine", action="store_true", help="all processes ran on one machine, so they have one clock")
     add_table_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    need_spark()
+    master = chosen_master(options)
     check_tables(options)
     from inga.pipeline import tables
     from inga.pipeline.jobs import measure_trace
@@ -42,9 +43,9 @@ def run(options: argparse.Namespace) -> int:
     started = perf_counter()
 
     def measure() -> "Measured":
-        with watched(options, options.master) as progress:
+        with watched(options, master) as progress:
             return measure_trace(
-                options.trace, one_clock=options.one_machine, master=options.master, progress=progress
+                options.trace, one_clock=options.one_machine, master=master, progress=progress
             )
 
     if options.out is None:

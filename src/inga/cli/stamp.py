@@ -1,6 +1,7 @@
 """Compute vectors for a trace whose rows say what was sent and received, but not what precedes what.
 
   inga stamp run7 run7-stamped
+  inga stamp run7 run7-stamped --engine local
   inga check run7-stamped --checks fifo,stamps,causal
 
 OUT is a trace like any other, with `deps` and `height` on sends, receipts and deliveries; those that were there are
@@ -9,7 +10,7 @@ computed anew. Clocks of imported events stay as they are. It appears when it is
 
 import argparse
 
-from inga.cli.check import need_spark, watched
+from inga.cli.check import add_engine_options, chosen_master, watched
 from inga.cli.output import print_json, tell
 
 
@@ -17,15 +18,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("trace", metavar="TRACE", help="a directory")
     add("out", metavar="OUT", help="a directory that does not exist yet, or is empty")
-    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+    add_engine_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    need_spark()
+    master = chosen_master(options)
     from inga.pipeline.stamping import stamp_trace
 
-    with watched(options, options.master) as progress:
-        stamped = stamp_trace(options.trace, options.out, master=options.master, progress=progress)
+    with watched(options, master) as progress:
+        stamped = stamp_trace(options.trace, options.out, master=master, progress=progress)
     if options.json:
         print_json(stamped.to_json())
     else:

@@ -11,9 +11,10 @@ into packed vectors, so they are given `fifo` alone, which is less than a third 
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
@@ -32,6 +33,7 @@ from inga.pipeline.certify import FileSource
 from inga.pipeline.files import files_of
 from inga.pipeline.session import open_session
 from inga.pipeline.storage import open_trace
+from inga.trace.schema import KINDS, spark_schema
 
 REPETITIONS = 5
 CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -57,8 +59,7 @@ def run(
 ) -> list[BenchRow]:
     """All cases. `quick` leaves out all but the smallest traces, `large` adds the largest; `note` hears of what
     could not be measured."""
-    if not Path("/proc/self/stat").exists():
-        raise UsageError("bench check needs /proc to see what the JVM and the workers use")
+    need_proc()
     if sizes is None:
         sizes = EVENTS[:1] if quick else (*EVENTS, EVENTS_LARGE) if large else EVENTS
     others = {name: rival for name, rival in RIVALS.items() if _is_there(name, rival, note)}
@@ -75,12 +76,14 @@ def run(
                 make(path, TraceRecipe(events, n))
                 (scan, scan_wall), (check, check_wall) = _measure(session, path, repetitions)
                 costs[n, events] = check
-                peaks[n, events] = _peak(WORKER)
+                peaks[n, events] = peak_memory(WORKER)
                 rows.append(BenchRow(f"check, {case}", scan, check, "cpu s", SCAN))
                 rows.append(BenchRow(f"check, {case}", scan_wall, check_wall, "s", SCAN))
                 rows.append(BenchRow(f"inga check, {case}", events / scan, events / check, SPEED, SCAN))
                 rows.append(
-                    BenchRow(f"peak of a worker, {case}", _peak(JAVA), peaks[n, events], "MB", "the JVM")
+                    BenchRow(
+                        f"peak of a worker, {case}", peak_memory(JAVA), peaks[n, events], "MB", "the JVM"
+                    )
                 )
                 for name, rival in others.items():
                     if events > rival.events_max:
@@ -202,25 +205,39 @@ Spent = tuple[float, float]
 
 
 def _measure(session: Any, path: Path, repetitions: int) -> tuple[Spent, Spent]:
-    """A scan and the checks: medians of some repetitions, taken in turn."""
+    """A scan and the checks."""
+    scanning, checking = partial(scan, session, path, JUDGED_COLUMNS), partial(check, session, path)
+    found = in_turn({SCAN: scanning, "check": checking}, repetitions)
+    return found[SCAN], found["check"]
 
-    def check() -> None:
-        certificate = certify(_source(session, path), CHECKS)
-        assert certificate.verdict == "pass", certificate.to_json()
 
-    def scan() -> None:
-        from pyspark.sql import functions as F
+def check(session: Any, path: Path) -> None:
+    """Certify a trace that is clean."""
+    certificate = certify(_source(session, path), CHECKS)
+    assert certificate.verdict == "pass", certificate.to_json()
 
-        def summed(name: str) -> Any:
-            return F.sum(F.length(name)) if name in ("step", "dst", "deps") else F.sum(name)
 
-        rows = session.read.parquet(str(path / "events")).select(*JUDGED_COLUMNS)
-        rows.agg(*map(summed, JUDGED_COLUMNS)).collect()
+def scan(session: Any, path: Path, columns: Sequence[str]) -> None:
+    """Let Spark read columns of a trace, and add them up."""
+    from pyspark.sql import functions as F
 
-    scan()
-    check()
-    pairs = [(_spent(scan), _spent(check)) for _ in range(repetitions)]
-    return _medians([scan for scan, _ in pairs]), _medians([check for _, check in pairs])
+    def summed(name: str) -> Any:
+        is_number = KINDS[name].spark in ("int", "bigint")
+        return F.sum(name) if is_number else F.sum(F.length(name))
+
+    rows = session.read.schema(spark_schema(columns)).parquet(str(path / "events"))
+    rows.agg(*map(summed, columns)).collect()
+
+
+def in_turn(actions: Mapping[str, Callable[[], None]], repetitions: int) -> dict[str, Spent]:
+    """Medians of what each action spends, some repetitions, one after the other. Start-up is not in them."""
+    for action in actions.values():
+        action()
+    spent: dict[str, list[Spent]] = {name: [] for name in actions}
+    for _ in range(repetitions):
+        for name, action in actions.items():
+            spent[name].append(_spent(action))
+    return {name: _medians(each) for name, each in spent.items()}
 
 
 def _spent(action: Callable[[], None]) -> Spent:
@@ -244,7 +261,19 @@ WORKER, JAVA = b"pyspark.daemon", b"org.apache.spark"
 """How processes are known by their command line."""
 
 
-def _peak(kind: bytes) -> float:
+def need_proc() -> None:
+    if not Path("/proc/self/stat").exists():
+        raise UsageError("this needs /proc, to see what the JVM and the workers use")
+
+
+def forget_peaks() -> None:
+    """From here on, `peak` tells of what comes."""
+    for process, _ in _family():
+        with suppress(OSError):  # it may end meanwhile, or not be ours to ask
+            Path(f"/proc/{process}/clear_refs").write_text("5")
+
+
+def peak_memory(kind: bytes) -> float:
     """The most memory that a process of a kind ever had, in MB."""
     peaks = [0.0]
     for process, _ in _family():

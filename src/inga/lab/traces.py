@@ -146,6 +146,7 @@ class TraceRecipe:
     seed: int = 0
     defect: str | None = None
     kind: str = "plain"
+    talkers: int | None = None  # so many of the members send, and the others only listen; None: all
 
     def __post_init__(self) -> None:
         if self.members < 2 or self.burst < 1 or self.receipt not in RECEIPTS:
@@ -165,12 +166,18 @@ class TraceRecipe:
         if self.defect in ("disorder", "conflict") and self.members < 4:
             # Nobody delivers its own messages, so that two senders have all but two destinations in common.
             raise UsageError("two processes can disagree on two messages if there are 4 members or more")
+        if not 2 <= self.senders <= self.members or (self.senders < self.members and self.defect):
+            raise UsageError(f"2 to {self.members} members talk, and all of them where there is a defect")
         if self.rounds < 6:
             raise UsageError(f"{self.events} events are too few for {self.members} members")
 
     @property
+    def senders(self) -> int:
+        return self.members if self.talkers is None else self.talkers
+
+    @property
     def rounds(self) -> int:
-        slots = self.members * self.burst
+        slots = self.senders * self.burst
         rows = slots + (slots - self.burst) * (RECEIPT_ROWS[self.receipt] - 1)
         return -(-self.events // (rows * self.members))
 
@@ -193,7 +200,7 @@ class TraceRecipe:
     @property
     def rounds_at_once(self) -> int:
         rows = min(BLOCK_ROWS, BLOCK_COUNTS // self.members**2)
-        return max(rows // (2 * self.members * self.burst), 1)
+        return max(rows // (2 * self.senders * self.burst), 1)
 
 
 class Maker:
@@ -218,17 +225,17 @@ class Maker:
     def blocks(self) -> Iterator[list[MemberRows]]:
         """Rows for all members: `block[process]`."""
         recipe = self.recipe
-        last_stamps = np.zeros((recipe.members, recipe.burst, recipe.members), np.int32)
+        last_stamps = np.zeros((recipe.senders, recipe.burst, recipe.members), np.int32)
         for first in range(0, recipe.rounds + 1, recipe.rounds_at_once):
             # One more round than there are sends, in which the last are delivered.
             rounds = np.arange(first, min(first + recipe.rounds_at_once, recipe.rounds + 1))
             turns = None if recipe.kind in ("plain", "views") else self._turns(len(rounds))
             made = [self._order(process, rounds, turns) for process in range(recipe.members)]
-            stamps = np.stack([vectors for _, vectors in made])
+            stamps = np.stack([vectors for _, vectors in made[: recipe.senders]])
             self._break_stamp(stamps, rounds)
             earlier = np.concatenate([last_stamps[:, None], stamps], axis=1)
             block = [
-                self._rows(process, rounds, labels, stamps[process], earlier)
+                self._rows(process, rounds, labels, stamps[min(process, recipe.senders - 1)], earlier)
                 for process, (labels, _) in enumerate(made)
             ]
             last_stamps = stamps[:, -1]
@@ -239,19 +246,22 @@ class Maker:
             yield block
 
     def _turns(self, rounds: int) -> Any:
-        burst, slots = self.recipe.burst, self.recipe.members * self.recipe.burst
+        burst, slots = self.recipe.burst, self.recipe.senders * self.recipe.burst
         return self._random.random((rounds, slots)).argsort(axis=1).astype(np.int32) // burst
 
     def _order(self, process: int, rounds: Any, turns: Any) -> tuple[Any, Any]:
         """Whose turn it is in each place of each round, and the vectors of the own sends."""
         recipe = self.recipe
-        n, burst = recipe.members, recipe.burst
+        talkers, burst = recipe.senders, recipe.burst
         labels = self._turns(len(rounds)) if turns is None else turns
-        seen = np.cumsum(labels[:, :, None] == np.arange(n), axis=1, dtype=np.int32)
+        sends = np.zeros((len(rounds), burst, recipe.members), np.int32)
+        if process >= talkers:
+            return labels, sends
+        seen = np.cumsum(labels[:, :, None] == np.arange(talkers), axis=1, dtype=np.int32)
         seen += np.maximum(rounds - 1, 0).astype(np.int32)[:, None, None] * burst
         if rounds[0] == 0:  # nothing was sent before the first round
             seen[0] = 0
-        sends = seen[labels == process].reshape(len(rounds), burst, n)
+        sends[:, :, :talkers] = seen[labels == process].reshape(len(rounds), burst, talkers)
         sends[:, :, process] = rounds[:, None] * burst + np.arange(burst)
         return labels, sends
 
@@ -502,6 +512,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--members", type=int, default=8)
+    parser.add_argument(
+        "--talkers", type=int, help="members that send; the others only listen (default: all)"
+    )
     parser.add_argument("--burst", type=int, default=4, help="sends of a member in one round")
     parser.add_argument("--receipt", choices=RECEIPTS, default="deliver")
     parser.add_argument("--seed", type=int, default=0)

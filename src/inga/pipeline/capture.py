@@ -22,7 +22,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline.files import TaskProgress
 from inga.pipeline.ordering import causal_order, keep_state_on_disk
 from inga.pipeline.restore import Base
-from inga.pipeline.session import LOCAL, using
+from inga.pipeline.session import LOCAL, is_connect, using
 from inga.pipeline.storage import is_remote
 from inga.trace import local_path, read_manifest
 from inga.trace.manifest import MANIFEST
@@ -163,6 +163,10 @@ def order_stream(
     checkpoint = checkpoint or f"{out.rstrip('/')}/{CHECKPOINT}"
     _check_mine(out, checkpoint)
     with using(session, master) as spark, _understood(spark):
+        if is_connect(spark):
+            raise UsageError(
+                "inga order --stream writes with this process's own hands, so not over Spark Connect"
+            )
         keep_state_on_disk(spark)
         ordered = causal_order(
             _stream(spark, capture), capture.group, base=base, give_up=give_up, own=capture.own
@@ -210,7 +214,9 @@ def _messages(rows: Any, capture: Capture) -> Any:
 @contextmanager
 def _understood(spark: Any) -> Iterator[None]:
     """What went wrong, in a sentence: Spark's own pages about it, and about what is interrupted, are not shown."""
-    spark.sparkContext.setLogLevel("OFF")
+    context = None if is_connect(spark) else spark.sparkContext  # a server keeps a log of its own
+    if context is not None:
+        context.setLogLevel("OFF")
     try:
         yield
     except (TraceError, UsageError):
@@ -218,7 +224,8 @@ def _understood(spark: Any) -> Iterator[None]:
     except Exception as error:
         raise _explained(error) from error
     finally:
-        spark.sparkContext.setLogLevel("ERROR")
+        if context is not None:
+            context.setLogLevel("ERROR")
 
 
 def _explained(error: Exception) -> Exception:

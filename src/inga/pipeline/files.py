@@ -1,13 +1,13 @@
 """Work on the segments of a trace, here or as tasks of Spark: a task gets files, and returns something small for each."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from inga.certify import local
 from inga.certify.local import PieceQuestions
-from inga.model.errors import TraceError, UsageError
+from inga.model.errors import TraceError
 from inga.pipeline.session import is_connect
 from inga.pipeline.storage import File, StoredTrace
 
@@ -16,6 +16,12 @@ TaskProgress = Callable[[str, int, int], None]
 
 Work = Callable[[File, bytes | None, Any], Any]
 """What a task does with a file; its bytes, if Spark brought them; and a question of its own."""
+
+UnitWork = Callable[[Iterable[tuple[File, bytes | None]], Any], Any]
+"""The same with several files."""
+
+Unit = tuple[Sequence[int], Any]
+"""The numbers of some files, and what is asked of them."""
 
 TASKS_PER_CORE = 4  # enough to share the work evenly and to show progress
 BYTES_PER_TASK = 1 << 20  # less is not worth another task, of which each costs a twentieth of a second
@@ -26,7 +32,13 @@ FAILED = -1  # in place of a file that answers: why one could not ask
 
 def files_of(session: Any, trace: StoredTrace, progress: TaskProgress) -> "Files":
     """The segments of a trace, as that session works on them; without one they are worked on in this process."""
-    return Files(trace, progress) if session is None else SparkFiles(session, trace, progress)
+    if session is None:
+        return Files(trace, progress)
+    if is_connect(session):
+        from inga.pipeline.connect import ConnectFiles  # which begins where this ends
+
+        return ConnectFiles(session, trace, progress)
+    return SparkFiles(session, trace, progress)
 
 
 class Files:
@@ -36,14 +48,49 @@ class Files:
         self.trace = trace
         self._progress = progress
 
-    def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
-        """Answers, in no particular order. `what` is for people who wait."""
-        answers: list[tuple[int, Any]] = []
-        for at, question in questions:
-            self._progress(what, len(answers), len(questions))
-            answers.append((at, function(self.trace.files[at], None, question)))
-        self._progress(what, len(answers), len(questions))
+    def run(self, what: str, function: Callable[[Any], Any], pieces: Sequence[Any], size: int) -> list[Any]:
+        """A function of each of some pieces of work that say themselves which files they read, in their order. `size`: of
+        all these files. `what` is for people who wait."""
+        answers = []
+        for done, piece in enumerate(pieces):
+            self._progress(what, done, len(pieces))
+            answers.append(function(piece))
+        self._progress(what, len(pieces), len(pieces))
         return answers
+
+    def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
+        """Answers, in no particular order."""
+
+        def apply(piece: tuple[int, File, Any]) -> tuple[int, Any]:
+            at, file, question = piece
+            return at, function(file, None, question)
+
+        work = [(at, self.trace.files[at], question) for at, question in questions]
+        return self.run(what, apply, work, _size(work))
+
+    def units(self, what: str, function: UnitWork, units: Sequence[Unit]) -> list[Any]:
+        """Work on several files together, one after the other. From elsewhere they come through this process, one at a
+        time, unless each is a unit of its own."""
+        if self.trace.is_remote:
+            if all(len(numbers) == 1 for numbers, _ in units):
+
+                def alone(file: File, content: bytes | None, question: Any) -> Any:
+                    return function([(file, content)], question)
+
+                asked = [(numbers[0], question) for numbers, question in units]
+                answers = dict(self.map(what, alone, asked))
+                return [answers[at] for at, _ in asked]
+
+            def through_here(unit: Unit) -> Any:
+                return function(((self.trace.files[at], self.content(at)) for at in unit[0]), unit[1])
+
+            return Files.run(self, what, through_here, units, 0)
+
+        def apply(piece: tuple[list[File], Any]) -> Any:
+            return function(((file, None) for file in piece[0]), piece[1])
+
+        work = [([self.trace.files[at] for at in numbers], question) for numbers, question in units]
+        return self.run(what, apply, work, sum(file.size for files, _ in work for file in files))
 
     def exchange(
         self,
@@ -72,14 +119,26 @@ class SparkFiles(Files):
 
     def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
         super().__init__(trace, progress)
-        if is_connect(session):
-            raise UsageError(
-                "this session is one of Spark Connect, which has no tasks for files: use a classic session, or "
-                "certify in this process, with `inga check --engine local`"
-            )
         self._session = session
 
+    def run(self, what: str, function: Callable[[Any], Any], pieces: Sequence[Any], size: int) -> list[Any]:
+        if not pieces:
+            return []
+
+        def apply(piece: tuple[int, Any]) -> tuple[int, Any]:
+            try:
+                return piece[0], function(piece[1])
+            except TraceError as error:
+                return piece[0], error
+
+        tasks = self._session.sparkContext.parallelize(
+            list(enumerate(pieces)), self.tasks_for(size, len(pieces))
+        )
+        return [answer for _, answer in self._answers(tasks.map(apply), what, len(pieces))]
+
     def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
+        if not self.trace.is_remote:
+            return super().map(what, function, questions)
         work = [(at, self.trace.files[at], question) for at, question in questions]
         if not work:
             return []
@@ -91,8 +150,7 @@ class SparkFiles(Files):
                 except TraceError as error:
                     yield at, error
 
-        tasks = self._bytes(work) if self.trace.is_remote else self._paths(work)
-        return self._answers(tasks.mapPartitions(apply), what, len(work))
+        return self._answers(self._bytes(work).mapPartitions(apply), what, len(work))
 
     def exchange(
         self,
@@ -172,20 +230,28 @@ class SparkFiles(Files):
         return int(min(max(tasks, pieces // FILES_PER_TASK), pieces))
 
     def content(self, segment: int) -> bytes | None:
-        if not self.trace.is_remote:
-            return None
-        path = self.trace.files[segment].path
-        (row,) = self._session.read.format("binaryFile").load(path).select("content").collect()
-        return bytes(row.content)
+        return content_of(self._session, self.trace, segment)
 
     def _paths(self, work: list[tuple[int, File, Any]]) -> Any:
-        tasks = self.tasks_for(sum(file.size for _, file, _ in work), len(work))
+        tasks = self.tasks_for(_size(work), len(work))
         return self._session.sparkContext.parallelize([(*each, None) for each in work], tasks)
 
     def _bytes(self, work: list[tuple[int, File, Any]]) -> Any:
         by_path = {file.path: (at, file, question) for at, file, question in work}
         files = self._session.read.format("binaryFile").load(list(by_path))
         return files.select("path", "content").rdd.map(lambda row: (*by_path[row.path], bytes(row.content)))
+
+
+def content_of(session: Any, trace: StoredTrace, segment: int) -> bytes | None:
+    """The bytes of a segment, if Spark has to bring them."""
+    if not trace.is_remote:
+        return None
+    (row,) = session.read.format("binaryFile").load(trace.files[segment].path).select("content").collect()
+    return bytes(row.content)
+
+
+def _size(work: Sequence[tuple[int, File, Any]]) -> int:
+    return sum(file.size for _, file, _ in work)
 
 
 def collect(session: Any, rdd: Any, what: str, total: int, progress: TaskProgress) -> list[Any]:

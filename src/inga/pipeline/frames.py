@@ -20,7 +20,7 @@ from inga.model.errors import UsageError
 from inga.model.html import html_table
 from inga.pipeline import tables
 from inga.pipeline.capture import open_capture, ordered_table
-from inga.pipeline.jobs import check_trace, incomparable, measures
+from inga.pipeline.jobs import check_trace, measure_trace
 from inga.pipeline.restore import Base
 from inga.pipeline.stamping import StampResult, stamp_trace
 from inga.pipeline.storage import StoredTrace, open_trace
@@ -76,9 +76,9 @@ def watch(
 
 def metrics(spark: "SparkSession", path: str, *, one_clock: bool = False) -> "Metrics":
     """Measure a trace. `one_clock` says that the wall clocks of all processes are the same, where the trace does not."""
-    trace = open_trace(path, spark)
-    reason = "" if one_clock else incomparable(trace)
-    return Metrics(measures(spark, trace, not reason), reason)
+    measured = measure_trace(path, one_clock=one_clock, session=spark)
+    frames = {name: spark.createDataFrame(table) for name, table in measured.tables.items()}
+    return Metrics(frames, measured.reason)
 
 
 def order(

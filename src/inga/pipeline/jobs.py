@@ -1,7 +1,6 @@
 """What commands ask of the pipeline, from a path to small results."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -9,12 +8,12 @@ from typing import Any
 from inga.certify.certificate import WITNESSES, certify
 from inga.certify.checks import CHECKS, Needs, check_names
 from inga.certify.verdict import Certificate
-from inga.model.errors import TraceError, UsageError
+from inga.model.errors import UsageError
 from inga.pipeline import measuring
 from inga.pipeline.certify import FileSource
 from inga.pipeline.diagram import TimeWindow
 from inga.pipeline.files import TaskProgress, files_of
-from inga.pipeline.session import LOCAL, first_reason, using
+from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 from inga.trace import Row
 from inga.trace.manifest import LINES
@@ -92,16 +91,17 @@ def measure_trace(
     path: str,
     *,
     one_clock: bool = False,
-    master: str = LOCAL,
+    master: str | None = LOCAL,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Measured:
-    """Measure a trace. `one_clock` says that the wall clocks of all processes are the same."""
+    """Measure a trace. `one_clock` says that the wall clocks of all processes are the same. With neither session nor master it
+    is done in this process, without Spark."""
     trace = None if is_remote(path) else open_trace(path)
     with using(session, master) as spark:
         trace = trace or open_trace(path, spark)
         reason = "" if one_clock else incomparable(trace)
-        tables = _measure(spark, trace, not reason, progress)
+        tables = measuring.measure(files_of(spark, trace, progress), not reason)
     return Measured(trace, tables, reason)
 
 
@@ -113,78 +113,6 @@ def incomparable(trace: StoredTrace) -> str:
     if manifest.clock == "wall" and "via" not in manifest.options:  # `inga live` is on one machine
         return "nothing says that all members ran on one machine"
     return ""
-
-
-def measures(
-    spark: Any, trace: StoredTrace, comparable: bool, keep: Callable[[Any], Any] = lambda frame: frame
-) -> dict[str, Any]:
-    """The tables of `inga.pipeline.measuring` as DataFrames, by name; delays only if times are `comparable`. `keep` may
-    keep a frame of which several of them are made."""
-    from pyspark.sql import functions as F
-
-    rows = measured_rows(spark, trace)
-    concerned = _about_held(rows, trace)
-    waited = keep(measuring.held(concerned))
-    (span,) = _table(rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")), trace).to_pylist()
-    found = {
-        "steps": measuring.steps(rows),
-        "holds": measuring.holds(waited),
-        "held_by": measuring.held_by(concerned, waited, trace.n),
-        "windows": measuring.windows(rows),
-        "rates": measuring.rates(rows, span["begin"] or 0, span["end"] or 0),
-    }
-    return {**found, "delays": measuring.delays(rows)} if comparable else found
-
-
-def measured_rows(spark: Any, trace: StoredTrace) -> Any:
-    """The columns of a trace that are measured."""
-    if not trace.files:
-        raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
-    return spark.read.schema(measuring.SCHEMA).parquet(*(file.path for file in trace.files))
-
-
-def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskProgress) -> dict[str, Any]:
-    # Held messages are few beside all rows, and two tables are made of them.
-    kept: list[Any] = []
-
-    def keep(frame: Any) -> Any:
-        kept.append(frame.persist())
-        return kept[-1]
-
-    try:
-        wanted = measures(spark, trace, comparable, keep)
-        found = {}
-        for done, (name, table) in enumerate(wanted.items()):
-            progress("tables made", done, len(wanted))
-            found[name] = _table(table, trace)
-        progress("tables made", len(wanted), len(wanted))
-    finally:
-        for frame in kept:
-            frame.unpersist()
-    return found
-
-
-def _table(frame: Any, trace: StoredTrace) -> Any:
-    """A small result."""
-    with _readable(trace):
-        return frame.toArrow()
-
-
-def _about_held(rows: Any, trace: StoredTrace) -> Any:
-    with _readable(trace):
-        return measuring.about_held(rows)
-
-
-@contextmanager
-def _readable(trace: StoredTrace) -> Iterator[None]:
-    """What Spark cannot read is bad input, and one line is enough of it."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (Py4JJavaError, PySparkException) as error:
-        raise TraceError(f"{trace.path} cannot be measured: {first_reason(error)}") from error
 
 
 def choose_checks(trace: StoredTrace, checks: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a run cost and how long things took, as small tables: DataFrames in, DataFrames out.
+"""What a run cost and how long things took, as small tables.
 
     delays    from a send to each level of acceptance, in all, per member and per link
     steps     how often each step occurred, in all, per member and per link
@@ -8,226 +8,536 @@
     rates     sends, deliveries, control and repair, windows that close and permitted rates over time
 
 Times are milliseconds. In `delays`, `steps` and `holds` a null stands for all members.
+
+Tasks read the files and return summaries; rows are never exchanged. There are two passes, and a third where messages were held:
+
+    glance    of each file: steps, windows, the span of its times, when its messages were sent, what it received
+    look      some files of about the same time together, with the times of sends that they need: delays and rates
+    waiting   the files of one process in order: holds (`inga.pipeline.waiting`)
+
+Sends are few beside all rows, as each has many receivers. Their times, eight bytes for each, are all that goes through the driver.
 """
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from inga.trace.schema import spark_schema
+import numpy as np
+from numpy.typing import NDArray
+
+from inga.certify.chunk import Bools, Ints
+from inga.model.errors import TraceError
+from inga.pipeline.files import Files
+from inga.pipeline.spread import COARSE, FINE, Spread
+from inga.pipeline.storage import File, StoredTrace, read_file
+from inga.pipeline.waiting import NUMBER_BITS, Waits, message_key, waiting
+from inga.trace.schema import load_pyarrow
 
 LEVELS = ("receive", "accept", "causal", "confirm", "acknowledge", "deliver", "take")
-CONTROL_STEPS = ("control", "poll", "nack")
-REPAIR_STEPS = ("repair",)
+FAMILIES = {
+    "sends": ("send",),
+    "deliveries": ("deliver",),
+    "holds": ("hold",),
+    "control": ("control", "poll", "nack"),
+    "repair": ("repair",),
+    "closed": ("window_closed",),
+    "events": ("event",),
+}
+"""Columns of `rates`, and the steps that each counts."""
+
 HELD_BY_MAX = 1000  # messages that held others, the worst first
 BUCKETS = 60  # of time
-SCHEMA = spark_schema(("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n"))
+MEASURED_COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
 
-_SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-_PERCENTILE_ACCURACY = 10_000
-
-
-def delays(rows: Any) -> Any:
-    """From sends to what others did with the message. Only of use if all processes have one clock."""
-    from pyspark.sql import functions as F
-
-    sends = rows.where(F.col("step") == "send").select("src", "seq", F.col("time").alias("sent"))
-    is_level = F.col("step").isin(*LEVELS) & (F.col("process") != F.col("src"))
-    reached = rows.where(is_level).select("step", "process", "src", "seq", "time")
-    took = reached.join(sends, on=["src", "seq"], how="inner").select(
-        "step", "process", "src", ((F.col("time") - F.col("sent")) / 1e6).alias("ms")
-    )
-    grouped = took.groupingSets(
-        [["step"], ["step", "process"], ["step", "process", "src"]], "step", "process", "src"
-    )
-    return (
-        grouped.agg(*_spread("ms"))
-        .select("step", "process", "src", *_SPREAD)
-        .orderBy("step", "process", "src")
-    )
+SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+INDEX_BITS = 20  # of a process in the name of a line: more than there may be
+INDEX_MAX = (1 << INDEX_BITS) - 1
+UNITS_MAX = 64  # so that what comes back is small beside what is read
+FILES_MIN = 8
+NOBODY = -1
 
 
-def steps(rows: Any) -> Any:
-    """Counts of all steps, and sums of their numbers: bytes for datagrams, payloads for messages."""
-    from pyspark.sql import functions as F
+def measure(files: Files, comparable: bool) -> dict[str, Any]:
+    """All tables as pyarrow tables, by name; delays only if times of different processes are `comparable`."""
+    trace = files.trace
+    if not trace.files:
+        raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
+    n = trace.n
 
-    grouped = rows.groupingSets(
-        [["step"], ["step", "process"], ["step", "process", "peer"]], "step", "process", "peer"
-    )
-    counted = grouped.agg(
-        F.count("*").alias("count"), F.sum("n").alias("n"), F.grouping("peer").alias("is_all_peers")
-    )
-    # Of links only those that are some: a step without peer is in the member's line already.
-    is_line = (F.col("is_all_peers") == 1) | F.col("peer").isNotNull()
-    return (
-        counted.where(is_line)
-        .select("step", "process", "peer", "count", "n")
-        .orderBy("step", "process", "peer")
-    )
+    def at_first(file: File, content: bytes | None, question: None) -> Glance:
+        return glance(file, content, n, comparable)
 
-
-def held(rows: Any) -> Any:
-    """Every message that waited: when it was put aside and when it went on, at which positions."""
-    from pyspark.sql import functions as F
-
-    # Of each step the first that concerns the message at this process. Few messages are held, mostly: what became of the
-    # others is not grouped.
-    message = ["process", "src", "seq"]
-    put = rows.where((F.col("step") == "hold") & F.col("src").isNotNull()).groupBy(*message)
-    put = put.agg(F.min(F.struct("pos", "time")).alias("put"))
-    is_through = F.col("step").isin("deliver", "accept") & F.col("src").isNotNull()
-    went = rows.where(is_through).select(*message, "pos", "time", "deps").join(put, on=message, how="inner")
-    found = went.groupBy(*message).agg(
-        F.first("put").alias("put"),
-        F.min(F.struct("pos", "time")).alias("went"),
-        F.first("deps", ignorenulls=True).alias("deps"),
-    )
-    return found.select(
-        "process", "src", "seq", "deps",
-        F.col("put.pos").alias("held_pos"), F.col("went.pos").alias("went_pos"),
-        ((F.col("went.time") - F.col("put.time")) / 1e6).alias("ms"),
-    )  # fmt: skip
-
-
-def about_held(rows: Any) -> Any:
-    """The rows, if there is a message that was held; else none, so that nothing is read to find that out again."""
-    from pyspark.sql import functions as F
-
-    is_any_held = rows.where(F.col("step") == "hold").limit(1).count()
-    return rows if is_any_held else rows.where(F.lit(False))
-
-
-def holds(waited: Any) -> Any:
-    """How long messages were held. One process, one clock: always comparable."""
-    grouped = waited.groupingSets([[], ["process"], ["process", "src"]], "process", "src")
-    return grouped.agg(*_spread("ms")).select("process", "src", *_SPREAD).orderBy("process", "src")
-
-
-def held_by(rows: Any, waited: Any, n: int) -> Any:
-    """For which message others waited last: of all that precede a held one, the last to be let through.
-
-    A vector names one message of each sender and thereby implies all earlier ones of it. Where the named one was
-    not for this process, one of those is what was waited for. Rows that let a message through and entries of vectors are
-    laid side by side, per sender by number; a running maximum then says, for each entry, when the last message up to
-    it was let through. A message that was let through without its causes waited for none of those that came later.
-    """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    named = F.posexplode(F.expr(_entries(n))).alias("by_src", "number")
-    causes = waited.where(F.col("deps").isNotNull()).select(
-        "process", "src", "seq", "held_pos", "went_pos", "ms", named
-    )
-    is_let_through = F.col("step").isin("deliver", "accept") & F.col("src").isNotNull()
-    let_through = (
-        rows.where(is_let_through)
-        .groupBy("process", F.col("src").alias("by_src"), F.col("seq").alias("number"))
-        .agg(F.min("pos").alias("by_pos"))
-        .select(
-            "process",
-            "by_src",
-            "number",
-            F.struct("by_pos", F.col("number").alias("by_seq")).alias("through"),
-        )
-    )
-    beside = causes.where(F.col("number") > 0).unionByName(let_through, allowMissingColumns=True)
-    up_to_here = (
-        Window.partitionBy("process", "by_src")
-        .orderBy("number")
-        .rangeBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    found = beside.withColumn("latest", F.max("through").over(up_to_here)).where(F.col("seq").isNotNull())
-    by_pos = F.col("latest.by_pos")
-    last = (
-        found.where((by_pos > F.col("held_pos")) & (by_pos < F.col("went_pos")))
-        .groupBy("process", "src", "seq")
-        .agg(
-            F.max(F.struct(by_pos.alias("by_pos"), "by_src", F.col("latest.by_seq").alias("by_seq"))).alias(
-                "last"
-            ),
-            F.first("ms").alias("ms"),
-        )
-    )
-    grouped = last.groupBy("process", F.col("last.by_src").alias("src"), F.col("last.by_seq").alias("seq"))
-    table = grouped.agg(F.count("*").alias("held"), F.sum("ms").alias("ms"), F.max("ms").alias("ms_max"))
-    return table.select("process", "src", "seq", "held", "ms", "ms_max").orderBy(
-        F.desc("ms"), "process", "src", "seq"
-    ).limit(HELD_BY_MAX)  # fmt: skip
-
-
-def windows(rows: Any) -> Any:
-    """How often and how long each member's window was closed. One that stays closed counts to the last row."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    is_about = F.col("step").isin("window_closed", "window_opened")
-    ends = rows.groupBy("process").agg(
-        ((F.max("time") - F.min("time")) / 1e6).alias("run_ms"), F.max("time").alias("end")
-    )
-    order = Window.partitionBy("process").orderBy("pos")
-    changes = rows.where(is_about).select("process", "pos", "step", "time")
-    changes = changes.withColumn("next", F.lead("time").over(order))
-    closed = changes.where(F.col("step") == "window_closed").join(ends, on="process", how="inner")
-    length = (F.coalesce("next", "end") - F.col("time")) / 1e6
-    grouped = closed.select("process", "run_ms", length.alias("ms")).groupBy("process")
-    table = grouped.agg(
-        F.count("*").alias("closed"), F.sum("ms").alias("ms"), F.max("ms").alias("ms_max"),
-        F.max("run_ms").alias("run_ms"),
-    )  # fmt: skip
-    share = F.when(F.col("run_ms") > 0, F.col("ms") / F.col("run_ms")).otherwise(F.lit(0.0))
-    return table.select("process", "closed", "ms", "ms_max", share.alias("share")).orderBy("process")
-
-
-def rates(rows: Any, begin: int, end: int) -> Any:
-    """How often messages were sent and delivered, over equal parts of the time between two instants.
-
-    `allowed` is the bits per second that a member might send when that was last said in the part of time; null where
-    nothing was said.
-    """
-    from pyspark.sql import functions as F
-
-    width = max((end - begin) // BUCKETS + 1, 1)
-    families = {
-        "sends": ("send",),
-        "deliveries": ("deliver",),
-        "holds": ("hold",),
-        "control": CONTROL_STEPS,
-        "repair": REPAIR_STEPS,
-        "closed": ("window_closed",),
-        "events": ("event",),
+    numbers = range(len(trace.files))
+    glances = dict(files.map("segments read", at_first, [(at, None) for at in numbers]))
+    seen = [glances[at] for at in numbers]
+    begin = min((each.begin for each in seen if each.rows), default=0)
+    end = max((each.end for each in seen if each.rows), default=0)
+    times = TimeParts(begin, max((end - begin) // BUCKETS + 1, 1))
+    units = _units(trace, seen, times, comparable)
+    looks = files.units("delays and rates", look, units)
+    held = sorted({each.process for each in seen if each.held})
+    one_by_one = [([at for at in numbers if seen[at].process == process], n) for process in held]
+    waits = files.units("messages that were held", _waiting, one_by_one)
+    tables = {
+        "steps": _steps(seen),
+        "holds": _holds(held, waits),
+        "held_by": _held_by(held, waits),
+        "windows": _windows(seen),
+        "rates": _rates(looks, times),
     }
-    wanted = ["rate", *(step for steps in families.values() for step in steps)]
-    bucket = F.floor((F.col("time") - F.lit(begin)) / F.lit(width))
-    counted = [F.count(F.when(F.col("step").isin(*steps), 1)).alias(name) for name, steps in families.items()]
-    said = F.when(F.col("step") == "rate", F.struct("pos", "n"))
-    table = (
-        rows.where(F.col("step").isin(*wanted))
-        .groupBy(bucket.alias("bucket"), "process")
-        .agg(*counted, F.max(said).getField("n").alias("allowed"))
+    return {**tables, "delays": _delays(looks)} if comparable else tables
+
+
+# ---- the first pass: each file
+
+
+@dataclass(frozen=True, slots=True)
+class SendRuns:
+    """When the messages of a file were sent: runs of consecutive numbers, and the times of all of them."""
+
+    start: Ints
+    length: Ints
+    time: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class FileTraffic:
+    """What was sent, and by sender the lowest and the highest number that arrived; the lowest is above it if none did."""
+
+    sends: SendRuns
+    lowest: Ints
+    highest: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Windows in a file: how often they closed, how long they stayed so, and what touches its neighbours."""
+
+    count: int
+    total: int
+    longest: int
+    first: int | None  # when something changed first
+    last: int | None  # since when it is closed, if it is at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What is known of a file after the first pass."""
+
+    process: int
+    rows: int
+    begin: int
+    end: int
+    steps: dict[
+        tuple[str, int], tuple[int, int | None]
+    ]  # by step and peer, or NOBODY: how many, and their numbers
+    windows: Closed
+    held: bool
+    traffic: FileTraffic | None = None  # if there are delays
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The columns of a file that are looked at."""
+
+    names: list[str]
+    step: NDArray[np.int32]
+    time: Ints
+    table: Any
+
+    def which(self, *steps: str) -> Bools:
+        codes = [code for code, name in enumerate(self.names) if name in steps]
+        found: Bools = np.isin(self.step, codes)
+        return found
+
+    def column(self, name: str) -> tuple[Ints, Bools]:
+        """Numbers, and where there are some."""
+        column = self.table.column(name).combine_chunks()
+        return (
+            np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64),
+            np.asarray(column.is_valid().to_numpy(zero_copy_only=False)),
+        )
+
+
+def _read(file: File, content: bytes | None, n: int, columns: tuple[str, ...]) -> _Rows:
+    table = read_file(file, n, ("step", "time", *columns), content).combine_chunks()
+    steps = table.column("step").combine_chunks()
+    return _Rows(
+        steps.dictionary.to_pylist(),
+        np.asarray(steps.indices.to_numpy(zero_copy_only=False), np.int32),
+        np.asarray(table.column("time").to_numpy(), np.int64),
+        table,
     )
-    start = F.col("bucket") * width / 1e6
-    return table.select(
-        start.alias("from_ms"), F.lit(width / 1e6).alias("length_ms"), "process", *families, "allowed"
-    ).orderBy("from_ms", "process")
 
 
-_SPREAD = ("count", "mean", "min", *_SHARES, "max")
+def glance(file: File, content: bytes | None, n: int, comparable: bool) -> Glance:
+    rows = _read(file, content, n, ("peer", "n", "src", "seq") if comparable else ("peer", "n"))
+    count = len(rows.time)
+    begin, end = (int(rows.time.min()), int(rows.time.max())) if count else (0, 0)
+    common = (file.process, count, begin, end, _count(rows, n), _closed(rows), bool(rows.which("hold").any()))
+    if not comparable:
+        return Glance(*common)
+    (src, _), (seq, known) = rows.column("src"), rows.column("seq")
+    sent = known & rows.which("send")
+    came = known & rows.which(*LEVELS) & (src != file.process)
+    lowest, highest = np.full(n, 1 << NUMBER_BITS), np.full(n, -1)
+    np.minimum.at(lowest, src[came], seq[came])
+    np.maximum.at(highest, src[came], seq[came])
+    return Glance(*common, FileTraffic(_sends(seq[sent], rows.time[sent]), lowest, highest))
 
 
-def _spread(column: str) -> list[Any]:
-    from pyspark.sql import functions as F
+def _count(rows: _Rows, n: int) -> dict[tuple[str, int], tuple[int, int | None]]:
+    peer, has_peer = rows.column("peer")
+    number, has_number = rows.column("n")
+    place = rows.step.astype(np.int64) * (n + 1) + np.where(has_peer, peer, n)
+    size = len(rows.names) * (n + 1)
+    counts, numbered = np.bincount(place, minlength=size), np.bincount(place[has_number], minlength=size)
+    totals = np.zeros(size, np.int64)
+    np.add.at(totals, place, number)
+    found = {}
+    for at in np.flatnonzero(counts).tolist():
+        step, whom = divmod(at, n + 1)
+        total = int(totals[at]) if numbered[at] else None
+        found[rows.names[step], NOBODY if whom == n else whom] = int(counts[at]), total
+    return found
 
-    shares = [
-        F.percentile_approx(column, share, _PERCENTILE_ACCURACY).alias(name)
-        for name, share in _SHARES.items()
-    ]
-    return [
-        F.count(column).alias("count"), F.mean(column).alias("mean"), F.min(column).alias("min"), *shares,
-        F.max(column).alias("max"),
+
+def _closed(rows: _Rows) -> Closed:
+    changes = np.flatnonzero(rows.which("window_closed", "window_opened"))
+    if not len(changes):
+        return Closed(0, 0, 0, None, None)
+    time, closes = rows.time[changes], rows.which("window_closed")[changes]
+    lengths = np.diff(time)[closes[:-1]]
+    return Closed(
+        int(closes.sum()), int(lengths.sum()), int(lengths.max(initial=0)), int(time[0]),
+        int(time[-1]) if closes[-1] else None,
+    )  # fmt: skip
+
+
+def _sends(seq: Ints, time: Ints) -> SendRuns:
+    starts = np.flatnonzero(np.append(True, np.diff(seq) != 1)) if len(seq) else np.zeros(0, np.int64)
+    return SendRuns(seq[starts], np.diff(np.append(starts, len(seq))), time)
+
+
+# ---- the second pass: files of about the same time
+
+
+@dataclass(frozen=True, slots=True)
+class TimeParts:
+    """Equal parts of the time of a run."""
+
+    begin: int
+    width: int
+
+
+class SentTimes:
+    """When messages were sent, for those who received them."""
+
+    def __init__(self, runs: Iterable[tuple[int, int, Ints]]) -> None:
+        """Of (sender, first number, times)."""
+        ordered = sorted(runs, key=lambda run: run[:2])
+        self._first = np.array([message_key(src, start) for src, start, _ in ordered], np.int64)
+        self._length = np.array([len(times) for _, _, times in ordered], np.int64)
+        self._base = np.cumsum(self._length) - self._length
+        self._time = np.concatenate([np.zeros(0, np.int64), *(times for _, _, times in ordered)])
+
+    def of(self, src: Ints, seq: Ints) -> tuple[Ints, Bools]:
+        """Times, and whether they are known."""
+        if not len(self._first):
+            return np.zeros(len(src), np.int64), np.zeros(len(src), np.bool_)
+        key = message_key(src, np.clip(seq, 0, (1 << NUMBER_BITS) - 1))
+        run = np.maximum(np.searchsorted(self._first, key, side="right") - 1, 0)
+        offset = key - self._first[run]
+        known = (offset >= 0) & (offset < self._length[run])
+        return self._time[np.where(known, self._base[run] + offset, 0)], known
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What files are looked at for."""
+
+    n: int
+    times: TimeParts
+    sent: SentTimes | None  # if there are delays
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLook:
+    """What is known of some files after the second pass."""
+
+    rates: dict[
+        int, Ints
+    ]  # by process: a line for each part of time, a column for each of FAMILIES, and one for rates
+    allowed: dict[
+        tuple[int, int], tuple[int, int | None]
+    ]  # by process and part: the last position, and what it said
+    by_member: Spread | None
+    by_link: Spread | None
+
+
+def _units(
+    trace: StoredTrace, seen: Sequence[Glance], times: TimeParts, comparable: bool
+) -> list[tuple[list[int], Question]]:
+    """Files that share a task: those of about the same time need the times of the same sends."""
+    ordered = sorted(range(len(seen)), key=lambda at: (seen[at].begin, at))
+    size = 1 if trace.is_remote else max(-(-len(seen) // UNITS_MAX), min(FILES_MIN, len(seen)))
+    parts = [ordered[at : at + size] for at in range(0, len(ordered), size)]
+    if not comparable:
+        return [(part, Question(trace.n, times, None)) for part in parts]
+    traffic = [each.traffic for each in seen if each.traffic is not None]
+    runs = _runs([each.process for each in seen], traffic)
+    units = []
+    for part in parts:
+        lowest = np.min([traffic[at].lowest for at in part], axis=0)
+        highest = np.max([traffic[at].highest for at in part], axis=0)
+        units.append((part, Question(trace.n, times, SentTimes(_between(runs, lowest, highest)))))
+    return units
+
+
+def _runs(processes: Sequence[int], traffic: Sequence[FileTraffic]) -> dict[int, list[tuple[int, Ints]]]:
+    """By sender: first numbers and times."""
+    found: dict[int, list[tuple[int, Ints]]] = {}
+    for process, each in zip(processes, traffic, strict=True):
+        times = np.split(each.sends.time, np.cumsum(each.sends.length)[:-1])
+        found.setdefault(process, []).extend(zip(each.sends.start.tolist(), times, strict=False))
+    return found
+
+
+def _between(
+    runs: dict[int, list[tuple[int, Ints]]], lowest: Ints, highest: Ints
+) -> Iterable[tuple[int, int, Ints]]:
+    """What there is of some numbers of each sender."""
+    for src, mine in runs.items():
+        low, high = int(lowest[src]), int(highest[src])
+        for start, times in mine:
+            first, last = max(low - start, 0), min(high - start + 1, len(times))
+            if first < last:
+                yield src, start + first, times[first:last]
+
+
+def look(files: Iterable[tuple[File, bytes | None]], question: Question) -> SecondLook:
+    rates: dict[int, Ints] = {}
+    allowed: dict[tuple[int, int], tuple[int, int | None]] = {}
+    spreads: list[tuple[Spread, Spread]] = []
+    for file, content in files:
+        rows = _read(file, content, question.n, () if question.sent is None else ("src", "seq"))
+        part = (rows.time - question.times.begin) // question.times.width
+        rates[file.process] = rates.get(file.process, 0) + _counted(rows, part)
+        if rows.which("rate").any():
+            _say(allowed, file, _read(file, content, question.n, ("pos", "n")), part)
+        if question.sent is not None:
+            spreads.append(_delayed(file.process, rows, question.sent))
+            if len(spreads) > FILES_MIN:
+                spreads = [_summed(spreads)]
+    return SecondLook(rates, allowed, *(_summed(spreads) if spreads else (None, None)))
+
+
+def _counted(rows: _Rows, part: Ints) -> Ints:
+    """By part of time and family, with a column more for rows that say a rate."""
+    family = np.full(len(rows.names) + 1, len(FAMILIES) + 1)
+    for at, steps in enumerate([*FAMILIES.values(), ("rate",)]):
+        family[[code for code, name in enumerate(rows.names) if name in steps]] = at
+    columns = len(FAMILIES) + 2
+    counts = np.bincount(part * columns + family[rows.step], minlength=BUCKETS * columns)
+    return counts.reshape(BUCKETS, columns)[:, :-1]
+
+
+def _say(allowed: dict[tuple[int, int], tuple[int, int | None]], file: File, rows: _Rows, part: Ints) -> None:
+    """Note the last rate that was said in each part of time."""
+    (pos, _), (number, known) = rows.column("pos"), rows.column("n")
+    for at in np.flatnonzero(rows.which("rate")).tolist():
+        key = file.process, int(part[at])
+        if key not in allowed or allowed[key][0] < pos[at]:
+            allowed[key] = int(pos[at]), int(number[at]) if known[at] else None
+
+
+def _delayed(process: int, rows: _Rows, sent: SentTimes) -> tuple[Spread, Spread]:
+    """How long messages took to get here: by step, and by step and sender."""
+    (src, _), (seq, known) = rows.column("src"), rows.column("seq")
+    level = np.full(len(rows.names) + 1, NOBODY)
+    for code, name in enumerate(rows.names):
+        level[code] = LEVELS.index(name) if name in LEVELS else NOBODY
+    level = level[rows.step]
+    came = np.flatnonzero(known & (level != NOBODY) & (src != process))
+    times, is_sent = sent.of(src[came], seq[came])
+    came = came[is_sent]
+    ns = rows.time[came] - times[is_sent]
+    member = _line(level[came], process, INDEX_MAX)
+    return Spread.of(FINE, member, ns), Spread.of(COARSE, _line(level[came], process, src[came]), ns)
+
+
+def _summed(spreads: Sequence[tuple[Spread, Spread]]) -> tuple[Spread, Spread]:
+    return Spread.sum([each for each, _ in spreads]), Spread.sum([each for _, each in spreads])
+
+
+def _line(step: Any, process: Any, src: Any) -> Any:
+    """The name of a line of a spread; INDEX_MAX stands for all, and so comes last."""
+    return (step << 2 * INDEX_BITS) + (process << INDEX_BITS) + src
+
+
+def _waiting(files: Iterable[tuple[File, bytes | None]], n: int) -> Waits:
+    return waiting(files, n, HELD_BY_MAX)
+
+
+# ---- tables
+
+
+def _steps(seen: Sequence[Glance]) -> Any:
+    pa = load_pyarrow()
+    found: dict[tuple[str, int | None, int | None], list[Any]] = {}
+    for each in seen:
+        for (step, peer), (count, total) in each.steps.items():
+            lines: list[tuple[str, int | None, int | None]] = [(step, None, None), (step, each.process, None)]
+            # Of links only those that are some: a step without peer is in the member's line already.
+            lines += [(step, each.process, peer)] if peer != NOBODY else []
+            for line in lines:
+                sums = found.setdefault(line, [0, None])
+                sums[0] += count
+                sums[1] = sums[1] if total is None else (sums[1] or 0) + total
+    ordered = sorted(found, key=lambda line: [(part is not None, part) for part in line])
+    columns = [[line[at] for line in ordered] for at in range(3)]
+    columns += [[found[line][at] for line in ordered] for at in range(2)]
+    layout = {
+        "step": pa.string(),
+        "process": pa.int32(),
+        "peer": pa.int32(),
+        "count": pa.int64(),
+        "n": pa.int64(),
+    }
+    return pa.table(columns, schema=pa.schema(layout))
+
+
+def _delays(looks: Sequence[SecondLook]) -> Any:
+    by_member = Spread.sum([each.by_member for each in looks if each.by_member is not None])
+    by_link = Spread.sum([each.by_link for each in looks if each.by_link is not None])
+    in_all = by_member.renamed(by_member.line | (INDEX_MAX << INDEX_BITS))
+    return _spreads([in_all, by_member, by_link], [LEVELS[at] for at in range(len(LEVELS))])
+
+
+def _holds(held: Sequence[int], waits: Sequence[Waits]) -> Any:
+    parts = [
+        (each.in_all.renamed(_line(0, np.full(len(each.in_all.line), process), INDEX_MAX)),
+         each.by_sender.renamed(_line(0, process, each.by_sender.line)))
+        for process, each in zip(held, waits, strict=True)
     ]  # fmt: skip
+    if not parts:
+        none = Spread.of(FINE, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return _spreads([none], None)
+    by_member, by_link = _summed(parts)
+    in_all = by_member.renamed(by_member.line | (INDEX_MAX << INDEX_BITS))
+    return _spreads([in_all, by_member, by_link], None)
 
 
-def _entries(n: int) -> str:
-    """The vector of a row as an array: `deps` is n little-endian int32."""
-    byte = "hex(substring(deps, 4 * h + {}, 1))"
-    digits = ", ".join(byte.format(at) for at in (4, 3, 2, 1))
-    entry = f"coalesce(cast(conv(concat({digits}), 16, 10) as bigint), 0)"
-    return f"transform(sequence(0, {n - 1}), h -> {entry})"
+def _spreads(parts: Sequence[Spread], steps: Sequence[str] | None) -> Any:
+    """A table with a line for each of the spreads: counts, means and percentiles, in milliseconds."""
+    pa = load_pyarrow()
+
+    def column(function: Callable[[Spread], Any]) -> Any:
+        return np.concatenate([function(part) for part in parts])
+
+    line = column(lambda part: part.line)
+    step, process, src = line >> 2 * INDEX_BITS, (line >> INDEX_BITS) & INDEX_MAX, line & INDEX_MAX
+    names = np.array([*(steps or ()), ""])[np.minimum(step, len(steps or ()))]
+    is_part = (src != INDEX_MAX, process != INDEX_MAX)
+    order = np.lexsort((np.where(is_part[0], src, -1), np.where(is_part[1], process, -1), names))
+    count = column(lambda part: part.count)
+    found = {
+        "process": pa.array(process[order], pa.int32(), mask=~is_part[1][order]),
+        "src": pa.array(src[order], pa.int32(), mask=~is_part[0][order]),
+        "count": pa.array(count[order]),
+        "mean": pa.array((column(lambda part: part.total) / 1e6 / count)[order]),
+        "min": pa.array(column(lambda part: part.low)[order] / 1e6),
+        **{
+            name: pa.array(column(partial(Spread.percentile, share=share))[order] / 1e6)
+            for name, share in SHARES.items()
+        },
+        "max": pa.array(column(lambda part: part.high)[order] / 1e6),
+    }
+    if steps is not None:
+        found = {"step": pa.array(names[order].tolist(), pa.string()), **found}
+    return pa.table(found)
+
+
+def _held_by(held: Sequence[int], waits: Sequence[Waits]) -> Any:
+    pa = load_pyarrow()
+
+    def column(name: str) -> Ints:
+        return np.concatenate([np.zeros(0, np.int64), *(getattr(each.blame, name) for each in waits)])
+
+    process = np.repeat(np.array(held, np.int64), [len(each.blame.key) for each in waits])
+    key, total = column("key"), column("total")
+    order = np.lexsort((key, process, -total))[:HELD_BY_MAX]
+    return pa.table(
+        {
+            "process": pa.array(process[order], pa.int32()),
+            "src": pa.array(key[order] >> NUMBER_BITS, pa.int32()),
+            "seq": pa.array(key[order] & ((1 << NUMBER_BITS) - 1)),
+            "held": pa.array(column("held")[order]),
+            "ms": pa.array(total[order] / 1e6),
+            "ms_max": pa.array(column("longest")[order] / 1e6),
+        }
+    )
+
+
+def _windows(seen: Sequence[Glance]) -> Any:
+    """A window that stays closed counts to the last row of its process."""
+    pa = load_pyarrow()
+    lines = []
+    for process in sorted({each.process for each in seen if each.windows.count}):
+        mine = [each for each in seen if each.process == process and each.rows]
+        begin, end = min(each.begin for each in mine), max(each.end for each in mine)
+        count, total, longest, since = 0, 0, 0, None
+        for windows in (each.windows for each in mine):
+            if since is not None and windows.first is not None:
+                total, longest, since = (
+                    total + windows.first - since,
+                    max(longest, windows.first - since),
+                    None,
+                )
+            count, total, longest = (
+                count + windows.count,
+                total + windows.total,
+                max(longest, windows.longest),
+            )
+            since = windows.last if windows.first is not None else since
+        if since is not None:
+            total, longest = total + end - since, max(longest, end - since)
+        share = total / (end - begin) if end > begin else 0.0
+        lines.append((process, count, total / 1e6, longest / 1e6, share))
+    layout = {
+        "process": pa.int32(),
+        "closed": pa.int64(),
+        "ms": pa.float64(),
+        "ms_max": pa.float64(),
+        "share": pa.float64(),
+    }
+    return pa.table([list(each) for each in zip(*lines, strict=True)] or [[]] * 5, schema=pa.schema(layout))
+
+
+def _rates(looks: Sequence[SecondLook], times: TimeParts) -> Any:
+    """`allowed` is the bits per second that a member might send when that was last said in the part of time; null where nothing
+    was said."""
+    pa = load_pyarrow()
+    counts: dict[int, Ints] = {}
+    allowed: dict[tuple[int, int], tuple[int, int | None]] = {}
+    for each in looks:
+        for process, more in each.rates.items():
+            counts[process] = counts.get(process, 0) + more
+        for key, said in each.allowed.items():
+            allowed[key] = max(allowed.get(key, said), said, key=lambda one: one[0])
+    lines = [
+        (part, process)
+        for process, found in counts.items()
+        for part in np.flatnonzero(found.any(axis=1)).tolist()
+    ]
+    lines.sort()
+    columns: dict[str, Any] = {
+        "from_ms": pa.array([part * times.width / 1e6 for part, _ in lines], pa.float64()),
+        "length_ms": pa.array([times.width / 1e6] * len(lines), pa.float64()),
+        "process": pa.array([process for _, process in lines], pa.int32()),
+    }
+    for at, family in enumerate(FAMILIES):
+        columns[family] = pa.array([int(counts[process][part, at]) for part, process in lines], pa.int64())
+    last = [allowed.get((process, part), (0, None))[1] for part, process in lines]
+    return pa.table({**columns, "allowed": pa.array(last, pa.int64())})

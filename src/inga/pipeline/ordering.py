@@ -5,9 +5,11 @@ stream is held back: one state per group, one blob per state, as `Restorer` pack
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from inga.model.errors import UsageError
 from inga.pipeline.restore import (
@@ -23,6 +25,9 @@ from inga.pipeline.restore import (
 )
 
 ADDED = ("order", "concurrent", "gap")
+PART = "_inga_part"  # a column that tells the parts of one group apart, while it is sorted
+PART_MESSAGES = 1 << 20  # of one group, for which one task is enough
+PARTS_MAX = 64
 NUMBERS = ("int", "bigint", "smallint", "tinyint")
 VECTORS = ("binary", "array<int>", "array<bigint>")
 
@@ -122,16 +127,115 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
     if "height" not in messages.columns:
         messages = messages.withColumn("height", _height(messages, src, seq, deps))
     columns = [F.col(name) for name in ("height", src, seq)]
-    if group is None:
-        placed = messages.coalesce(1).sortWithinPartitions(*columns)
-    else:
-        placed = messages.repartition(F.col(group)).sortWithinPartitions(F.col(group), *columns)
     order = [field.name for field in schema.fields]
+    if group is not None:
+        placed = messages.repartition(F.col(group)).sortWithinPartitions(F.col(group), *columns)
+        begin = _each_anew(base)
+    elif bounds := _bounds(messages):
+        group = PART
+        placed = messages.withColumn(PART, _part(bounds)).repartition(len(bounds) + 1, PART)
+        placed = placed.sortWithinPartitions(PART, *columns)
+        begin = _carried(base, _summaries(placed, base, names))
+    else:
+        placed, begin = messages.coalesce(1).sortWithinPartitions(*columns), _each_anew(base)
 
     def number(batches: Iterator[Any]) -> Iterator[Any]:
-        return _number(batches, group, base, names, order)
+        for _, part, run in _numbered(batches, group, begin, names):
+            added = {
+                "order": pa.array(np.arange(run.order + 1 - part.num_rows, run.order + 1)),
+                "concurrent": pa.array(run.concurrent),
+                "gap": pa.array(run.gap),
+            }
+            arrays = [added[name] if name in added else part.column(name) for name in order]
+            yield pa.RecordBatch.from_arrays(arrays, names=order)
 
     return placed.mapInArrow(number, schema)
+
+
+# A table that is one group is sorted in parts, by height. What a part has to know of those before it is how many messages
+# there were, and the highest number of each sender: so parts are gone through once for that, and once more to mark them.
+
+
+def _bounds(messages: Any) -> list[int]:
+    """Heights at which parts begin; none if one part is enough."""
+    from pyspark.sql import functions as F
+
+    count = F.count("*").alias("count")
+    shares = [at / PARTS_MAX for at in range(1, PARTS_MAX)]
+    heights = F.percentile_approx("height", shares, PARTS_MAX * 8).alias("heights")
+    (found,) = messages.agg(count, heights).collect()
+    parts = min(-(-found["count"] // PART_MESSAGES), PARTS_MAX)
+    if parts < 2:
+        return []
+    return sorted({found["heights"][PARTS_MAX * at // parts - 1] for at in range(1, parts)})
+
+
+def _part(bounds: list[int]) -> Any:
+    from pyspark.sql import functions as F
+
+    beyond = [(F.col("height") >= bound).cast("int") for bound in bounds]
+    return F.coalesce(sum(beyond[1:], beyond[0]), F.lit(0))
+
+
+class PartSummary(NamedTuple):
+    """What later parts have to know of one."""
+
+    part: int
+    messages: int
+    came: list[int]  # by sender
+    named: int
+
+
+def _summaries(placed: Any, base: Base, names: ColumnNames) -> list[PartSummary]:
+    begin = _each_anew(base)
+
+    def summarise(batches: Iterator[Any]) -> Iterator[Any]:
+        found: dict[int, NumberingRun] = {
+            key[0]: run for key, _, run in _numbered(batches, PART, begin, names)
+        }
+        rows = [
+            {"part": part, "messages": run.order, "came": run.marker.came.tolist(), "named": run.marker.named}
+            for part, run in found.items()
+        ]
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema=layout)
+
+    long = pa.int64()
+    layout = pa.schema({"part": long, "messages": long, "came": pa.list_(long), "named": long})
+    summary = "part bigint, messages bigint, came array<bigint>, named bigint"
+    rows = placed.mapInArrow(summarise, summary).collect()
+    return sorted(PartSummary(row.part, row.messages, list(row.came), row.named) for row in rows)
+
+
+Begin = Callable[[tuple[Any, ...], int], "NumberingRun"]
+"""What a group, or a part of one, begins with; and whom its messages came to."""
+
+
+@dataclass(slots=True)
+class NumberingRun:
+    """How far the numbering of a group has come."""
+
+    marker: Marker
+    order: int = 0
+    last: tuple[int, int] | None = None
+    concurrent: Any = None  # of the rows that were numbered last
+    gap: Any = None
+
+
+def _each_anew(base: Base) -> Begin:
+    return lambda key, own: NumberingRun(Marker.of(base, own))
+
+
+def _carried(base: Base, summaries: list[PartSummary]) -> Begin:
+    def begin(key: tuple[Any, ...], own: int) -> NumberingRun:
+        run = NumberingRun(Marker.of(base, own))
+        for each in summaries:
+            if each.part < key[0]:
+                run.order += each.messages
+                run.marker.pass_over(np.array(each.came, np.int64), each.named)
+        return run
+
+    return begin
 
 
 def _height(messages: Any, src: str, seq: str, deps: str) -> Any:
@@ -148,35 +252,27 @@ def _height(messages: Any, src: str, seq: str, deps: str) -> Any:
     return heights(F.col(src), F.col(seq), F.col(deps))
 
 
-def _number(
-    batches: Iterator[Any], group: str | None, base: Base, names: ColumnNames, columns: list[str]
-) -> Iterator[Any]:
+def _numbered(
+    batches: Iterator[Any], group: str | None, begin: Begin, names: ColumnNames
+) -> Iterator[tuple[tuple[Any, ...], Any, NumberingRun]]:
     """Go along sorted rows, group after group: drop copies, number the rest, and mark them."""
-    import pyarrow as pa
-
     src, seq, deps, own = names
-    marker, order, key, last = Marker(), 0, None, None
+    key, run = None, None
     for batch in batches:
         for part_key, part in _runs(batch, group):
-            if part_key != key:
+            if run is None or part_key != key:
                 whose = NOBODY if own is None else read_owner(part.column(own)[0].as_py())
-                marker, order, key, last = Marker.of(base, whose), 0, part_key, None
+                key, run = part_key, begin(part_key, whose)
             sources, numbers = read_places(part.column(src), part.column(seq))
             is_new = np.ones(len(sources), np.bool_)
             is_new[1:] = (sources[1:] != sources[:-1]) | (numbers[1:] != numbers[:-1])
-            is_new[0] = (int(sources[0]), int(numbers[0])) != last
-            last = int(sources[-1]), int(numbers[-1])
+            is_new[0] = (int(sources[0]), int(numbers[0])) != run.last
+            run.last = int(sources[-1]), int(numbers[-1])
             part = part.filter(pa.array(is_new))
-            sources, numbers = sources[is_new], numbers[is_new]
-            concurrent, gap = marker.mark(sources, numbers, read_vectors(part.column(deps)))
-            added = {
-                "order": pa.array(np.arange(order + 1, order + 1 + len(sources))),
-                "concurrent": pa.array(concurrent),
-                "gap": pa.array(gap),
-            }
-            order += len(sources)
-            arrays = [added[name] if name in added else part.column(name) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=columns)
+            vectors = read_vectors(part.column(deps))
+            run.concurrent, run.gap = run.marker.mark(sources[is_new], numbers[is_new], vectors)
+            run.order += part.num_rows
+            yield part_key, part, run
 
 
 def _runs(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:

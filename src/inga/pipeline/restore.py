@@ -168,6 +168,12 @@ class Marker:
             return np.zeros(0, np.bool_), np.zeros(0, np.bool_)
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
+    def pass_over(self, came: Ints, named: int) -> None:
+        """What another marker found out about messages that come before all others from now on."""
+        self._grow(len(came))
+        self.came[: len(came)] = np.maximum(self.came[: len(came)], came)
+        self.named = max(self.named, named)
+
     def _mark(self, src: Ints, seq: Ints, deps: Ints) -> tuple[Bools, Bools]:
         rows, n = np.arange(len(src)), len(self.came)
         required = np.zeros((len(src), n), np.int64)

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -20,14 +21,19 @@ from importlib import import_module
 from pathlib import Path
 from time import time
 from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from inga.model.errors import UsageError
 from inga.trace.directory import whole_file
 
 JAVA_MIN = 17
 LOCAL = "local[*]"
-SHUFFLE_PARTITIONS = 4
+SHUFFLE_PARTITIONS = 4  # of streams, each of which keeps a state for each of them
+SHUFFLE_PARTITIONS_MAX = 64  # of tables: Spark begins with so many, and joins those that turn out small
 ARROW_ROWS = 65_536
+CONNECT_PORT = 15002  # of Spark Connect, where an address has none
+CONNECT_SECONDS = 10.0  # in which a server answers, or is not there
 SETTLED_SECONDS = 10  # since a file was last written to, after which nobody writes to it
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -83,7 +89,8 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise UsageError("Spark is not installed: pip install inga[spark]") from error
-    _refuse_connect(master)
+    if address := connect_address(master):
+        return _connected_session(address)
     if SparkContext._active_spark_context is not None:
         return Borrowed(SparkSession.builder.getOrCreate())
     if is_submitted():
@@ -94,35 +101,67 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
     return _start(SparkSession.builder, settings)
 
 
-def _refuse_connect(master: str) -> None:
-    """Say at once what Spark Connect cannot do, where Spark would say it in a traceback of Java or Python."""
-    said = (
-        f"--master {master}"
-        if master.startswith("sc:")
-        else "SPARK_REMOTE"
-        if os.environ.get("SPARK_REMOTE")
-        else ""
-    )
-    if said:
-        raise UsageError(
-            f"{said} means Spark Connect, over which commands cannot share their work: use spark://, local[*] or "
-            "spark-submit; in a program, read, metrics and causal_order of inga.pipeline work in such a session"
-        )
+def connect_address(master: str) -> str | None:
+    """The server that commands are sent to, if that is one of Spark Connect; a master that is named counts."""
+    if master.startswith("sc:"):
+        return master
+    return (os.environ.get("SPARK_REMOTE") or None) if master == LOCAL else None
+
+
+def _connected_session(address: str) -> Any:
+    """A session at a server of Spark Connect, which gets the package as a zip."""
+    from pyspark.sql import SparkSession
+
+    try:
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
+    except ImportError as error:
+        raise UsageError("Spark Connect needs more packages: pip install inga[connect]") from error
+    if (active := ConnectSession.getActiveSession()) is not None:
+        return Borrowed(active)
+    _need_server(address)
+    try:
+        session = SparkSession.builder.remote(address).getOrCreate()
+        send_package(session)
+    except Exception as error:
+        raise UsageError(f"Spark Connect does not answer at {address}: {first_reason(error)}") from error
+    return session
+
+
+def send_package(session: Any) -> None:
+    """Let the tasks of a session of Spark Connect import inga."""
+    if session not in _EQUIPPED:
+        session.addArtifacts(str(_zip_package()), pyfile=True)
+        _EQUIPPED.add(session)
+
+
+_EQUIPPED: "WeakSet[Any]" = WeakSet()
+
+
+def _need_server(address: str) -> None:
+    """Somebody has to listen there: Spark would try for minutes before it says that nobody does."""
+    place = urlsplit(address)
+    try:
+        where = place.hostname or "localhost", place.port or CONNECT_PORT
+        socket.create_connection(where, CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Spark Connect does not answer at {address}: {error}") from None
 
 
 def is_connect(session: Any) -> bool:
     """Whether a session talks to a server instead of having a Spark of its own."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
+    return type(session.lent if isinstance(session, Borrowed) else session).__module__.startswith(
+        "pyspark.sql.connect"
+    )
 
 
 class Borrowed:
     """A session that somebody else has opened, and will want to use again: it is not ours to stop."""
 
     def __init__(self, session: Any) -> None:
-        self._session = session
+        self.lent = session
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
+        return getattr(self.lent, name)
 
     def stop(self) -> None:
         """Leave it as it is."""
@@ -137,6 +176,8 @@ def describe(master: str | None) -> str:
     """Where the work is done, for people."""
     if master is None:
         return "in this process, without Spark"
+    if address := connect_address(master):
+        return f"Spark Connect at {address.partition(';')[0]}"  # behind that are secrets
     return "Spark as submitted" if is_submitted() else f"Spark on {master} with {find_java()}"
 
 
@@ -175,6 +216,7 @@ def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> d
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(SHUFFLE_PARTITIONS_MAX),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,

@@ -7,7 +7,7 @@ process and slice. `inga.certify.slice` says why that is enough.
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -31,7 +31,7 @@ from inga.certify.slice import (
 )
 from inga.model.errors import TraceError, UsageError
 from inga.model.steps import GROUP, MESSAGE
-from inga.pipeline.files import SparkFiles, TaskProgress, collect
+from inga.pipeline.files import Files, TaskProgress, files_of
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
@@ -41,6 +41,12 @@ from inga.trace.writer import segment_name, write_segment
 
 RECEIVE = "receive"
 """The step that stands for a receipt where the trace has no other."""
+
+STEP_COLUMNS = (*(name for name in JUDGED_COLUMNS if name != "deps"), "time")
+"""What both passes read. Vectors that are there already are not looked at, and are most of a trace."""
+
+KEPT_COLUMNS = tuple(name for name in COLUMNS if name != "deps")
+OURS = frozenset((*MESSAGE, *GROUP))  # steps whose vectors are made anew, or go
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ def stamp_trace(
     path: str,
     out: str,
     *,
-    master: str = LOCAL,
+    master: str | None = LOCAL,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
     counts_max: int = slicing.COUNTS_MAX,
@@ -82,7 +88,7 @@ def stamp_trace(
     hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
         with using(session, master) as spark:
-            work = _Work(SparkFiles(spark, trace, progress), spark, progress, counts_max)
+            work = _Work(files_of(spark, trace, progress), counts_max)
             work.run(hidden)
         if target.exists():
             target.rmdir()
@@ -97,11 +103,9 @@ def stamp_trace(
 
 
 class _Work:
-    def __init__(self, files: SparkFiles, session: Any, progress: TaskProgress, counts_max: int) -> None:
+    def __init__(self, files: Files, counts_max: int) -> None:
         self._files = files
         self._trace = files.trace
-        self._session = session
-        self._progress = progress
         self._counts_max = counts_max
         self._receipt = files.trace.receipt
         self.outlines: dict[int, Outline] = {}
@@ -115,21 +119,23 @@ class _Work:
         work = self._slices()
         wanted = self._crossings()
         chain = SliceEdges(self._trace.n)
-        n, cuts, receipt = self._trace.n, self.cuts, self._receipt
+        n, receipt = self._trace.n, self._receipt
 
-        def first(task: "_Task") -> Symbols:
-            messages = {each for each in wanted if _is_sent_in(cuts, each, task.number)}
+        def first(piece: tuple["_Task", set[tuple[int, int]]]) -> Symbols:
+            task, messages = piece
             return slicing.symbols(Slice.of(task.steps(n, receipt), n), messages)
 
-        found = dict(self._tasks("slices read", first, work))
-        begins = [chain.add(found[task.number]) for task in work]
+        sent = [
+            (task, {each for each in wanted if _is_sent_in(self.cuts, each, task.number)}) for task in work
+        ]
+        begins = [chain.add(found) for found in self._tasks("slices read", first, sent)]
         self._describe(target)
         step = self._trace.receipt
 
-        def second(task: "_Task") -> None:
-            _write(task, n, receipt, step, begins[task.number], target)
+        def second(piece: tuple["_Task", Beginning]) -> None:
+            _write(piece[0], n, receipt, step, piece[1], target)
 
-        self._tasks("slices written", second, work)
+        self._tasks("slices written", second, list(zip(work, begins, strict=True)))
 
     # ---- cuts
 
@@ -198,22 +204,8 @@ class _Work:
             numbers += upto > after
         return found
 
-    def _tasks(
-        self, what: str, function: Callable[["_Task"], Any], work: Sequence["_Task"]
-    ) -> list[tuple[int, Any]]:
-        def apply(task: _Task) -> tuple[int, Any]:
-            try:
-                return task.number, function(task)
-            except TraceError as error:  # bad input is an answer; a failed task would be tried again
-                return task.number, error
-
-        count = self._files.tasks_for(sum(file.size for file in self._trace.files), len(work))
-        tasks = self._session.sparkContext.parallelize(work, count).map(apply)
-        found = collect(self._session, tasks, what, len(work), self._progress)
-        for _, answer in found:
-            if isinstance(answer, TraceError):
-                raise answer
-        return found
+    def _tasks(self, what: str, function: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        return self._files.run(what, function, work, sum(file.size for file in self._trace.files))
 
     def _describe(self, target: Path) -> None:
         """The manifest and the process files, as they were."""
@@ -248,7 +240,7 @@ def _is_sent_in(cuts: Cuts, message: tuple[int, int], number: int) -> bool:
 
 def _read(file: File, n: int, receipt: str) -> tuple[Steps, Any]:
     """The steps of a segment, and the times of all its rows."""
-    table = read_file(file, n, (*JUDGED_COLUMNS, "time"))
+    table = read_file(file, n, STEP_COLUMNS)
     chunk = from_table(table, file.process, n, receipt, where=file.path)
     return steps_of(chunk), np.asarray(table.column("time").to_numpy(), np.int64)
 
@@ -256,31 +248,40 @@ def _read(file: File, n: int, receipt: str) -> tuple[Steps, Any]:
 def _write(task: _Task, n: int, receipt: str, step: str, begin: Beginning, target: Path) -> None:
     """The second pass over a slice."""
     part = Slice.of(task.steps(n, receipt), n)
-    found, _ = slicing.vectors(part, begin.start, begin.outside)
+    lines = slicing.vectors(part, begin.start, begin.outside)[0].astype("<i4")
     for process in np.flatnonzero(task.upto > task.after).tolist():
         rows = slice(int(part.begins[process]), int(part.begins[process + 1]))
         table = _rows(task, process, n)
-        table = _with_vectors(table, part.pos[rows] - int(task.after[process]) - 1, found[rows], n)
+        at = part.pos[rows] - int(task.after[process]) - 1
+        table = _with_vectors(table, at, lines, part.line[rows], n)
         if receipt != step:
             table = _renamed(table, receipt, step)
         write_segment(table, target / "events" / segment_name(process, int(task.segments[process])))
 
 
 def _rows(task: _Task, process: int, n: int) -> Any:
-    """All columns of a process's rows in a slice."""
+    """All columns of a process's rows in a slice; of vectors those that stay, if there may be some."""
     import pyarrow as pa
 
-    tables: Iterable[Any] = (read_file(f, n, COLUMNS) for f in task.files if f.process == process)
     low, high = int(task.after[process]) + 1, int(task.upto[process])
     parts = []
-    for table in tables:
-        first = table.column("pos")[0].as_py()
-        start = max(low - first, 0)
-        parts.append(table.slice(start, max(high - first + 1 - start, 0)))
-    return pa.concat_tables(parts).unify_dictionaries()
+    for file in task.files:
+        if file.process == process:
+            table = read_file(file, n, KEPT_COLUMNS)
+            if not OURS.issuperset(_steps_in(table)):
+                table = read_file(file, n, COLUMNS)
+            first = table.column("pos")[0].as_py()
+            start = max(low - first, 0)
+            parts.append(table.slice(start, max(high - first + 1 - start, 0)))
+    return pa.concat_tables(parts, promote_options="default").unify_dictionaries()
 
 
-def _with_vectors(table: Any, at: Any, vectors: Any, n: int) -> Any:
+def _steps_in(table: Any) -> list[str]:
+    found: list[str] = table.column("step").unique().to_pylist()
+    return found
+
+
+def _with_vectors(table: Any, at: Any, lines: Any, which: Any, n: int) -> Any:
     """The table with vectors of messages in these rows. Rows that are not about messages keep what they have: clocks of
     imported events, what precedes the requests of objects."""
     import pyarrow as pa
@@ -289,13 +290,15 @@ def _with_vectors(table: Any, at: Any, vectors: Any, n: int) -> Any:
     present = np.zeros(table.num_rows, np.bool_)
     present[at] = True
     matrix = np.zeros((table.num_rows, n), "<i4")
-    matrix[at] = vectors
-    heights = pa.array(matrix.sum(axis=1, dtype=np.int64) + 1, mask=~present)
+    matrix[at] = lines[which]
+    found = np.zeros(table.num_rows, np.int64)
+    found[at] = (lines.sum(axis=1, dtype=np.int64) + 1)[which]  # of each message once
+    heights, vectors = pa.array(found, mask=~present), fixed_binary(matrix, present)
     layout = schema(n)
-    columns = {name: table.column(name) for name in layout.names}
-    is_ours = pc.is_in(columns["step"].cast(pa.string()), pa.array([*MESSAGE, *GROUP]))
-    columns["deps"] = pc.if_else(is_ours, fixed_binary(matrix, present), columns["deps"])
+    columns = {name: table.column(name) for name in table.column_names}
+    is_ours = pc.is_in(columns["step"].cast(pa.string()), pa.array(sorted(OURS)))
     columns["height"] = pc.if_else(is_ours, heights, columns["height"])
+    columns["deps"] = pc.if_else(is_ours, vectors, columns["deps"]) if "deps" in columns else vectors
     return pa.table([columns[name] for name in layout.names], schema=layout)
 
 

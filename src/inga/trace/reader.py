@@ -234,8 +234,9 @@ def read_segment(
     where = str(source) if name is None else name
     try:
         with pa.parquet.ParquetFile(source, page_checksum_verification=True) as file:
+            layout = file.schema_arrow  # made anew whenever it is asked for
             for column in columns:
-                _check_type(file.schema_arrow, column, n, where)
+                _check_type(layout, column, n, where)
             part = file.read(columns=list(columns))
             part.validate(full=True)
             if part.num_rows != file.metadata.num_rows:

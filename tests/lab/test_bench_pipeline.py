@@ -1,0 +1,50 @@
+"""What `inga bench pipeline` measures, on a trace of a thousand rows."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inga.lab import bench_pipeline
+from inga.lab.bench_check import in_turn
+from inga.lab.traces import TraceRecipe, make
+from inga.model.errors import UsageError
+from inga.pipeline.jobs import check_trace
+from inga.trace import rows
+
+
+def test_actions_take_turns_after_all_were_warmed_up() -> None:
+    done: list[str] = []
+    spent = in_turn({"a": lambda: done.append("a"), "b": lambda: done.append("b")}, 2)
+    assert "".join(done) == "ab" + "abab" and set(spent) == {"a", "b"}
+
+
+def test_every_command_is_held_against_a_scan() -> None:
+    assert set(bench_pipeline.COLUMNS_READ) == set(bench_pipeline.ACTIONS)
+
+
+def test_the_cost_of_an_entry_is_compared_with_that_in_a_smaller_group() -> None:
+    costs = {("stamp", 8, 1000): 1.0, ("stamp", 64, 1000): 6.4, ("stamp", 1000, 1000): 300.0}
+    (row,) = bench_pipeline._entries(costs)
+    assert row.baseline_is == "n = 64" and row.ratio == pytest.approx(3.0)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_command_is_measured(spark: Any) -> None:
+    found = bench_pipeline.run(
+        lambda what: None, members=[3], sizes=[1000], repetitions=1, commands=["metrics"]
+    )
+    assert [row.unit for row in found] == ["cpu s", "s", "MB"]
+    assert all(row.value >= 0 and row.baseline >= 0 for row in found) and found[1].baseline > 0
+
+
+def test_where_few_talk_the_others_only_listen(tmp_path: Path) -> None:
+    make(tmp_path / "trace", TraceRecipe(1200, 10, burst=2, talkers=3), segment_rows=50)
+    found = list(rows(tmp_path / "trace"))
+    assert {row.process for row in found} == set(range(10))
+    assert {row.src for row in found} == {row.process for row in found if row.step == "send"} == {0, 1, 2}
+    assert max(max(row.deps or (0,)) for row in found) > 4
+    assert check_trace(str(tmp_path / "trace"), master=None)[1].verdict == "pass"
+    with pytest.raises(UsageError, match="all of them where there is a defect"):
+        TraceRecipe(1200, 10, talkers=3, defect="swap")
