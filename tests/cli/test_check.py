@@ -54,7 +54,7 @@ def test_a_weak_order_is_seen_to_break_causality(
         (["{}/nowhere"], "inga check: {}/nowhere does not exist, so it is not a trace.\n"),
         (["{}"], "inga check: {} is empty, so it is not a trace.\n"),
         (["{}", "--witnesses", "-1"], "inga check: --witnesses is at least 0\n"),
-        (["{}", "--checks", "casual"], "inga check: no check 'casual'; there are integrity, "),
+        (["{}", "--checks", "casual"], "inga check: no check 'casual'; did you mean 'causal'?"),
     ],
 )
 def test_bad_use_is_said_before_spark_starts(
@@ -71,7 +71,7 @@ def test_a_missing_package_is_named(
     monkeypatch.setattr("inga.cli.check.find_spec", lambda name: None if name == "pyspark" else name)
     assert main(["check", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "inga check: pyspark is not installed; certification needs it: pip install inga[spark]\n"
+        "inga check: pyspark is not installed; certification needs it: pip install 'inga[spark]', or use --engine local, which needs only 'inga[trace]'\n"
     )
 
 

@@ -21,7 +21,7 @@ from inga.pipeline.watching import Looked, NewViolations
             "--webhook is an address with http or https, not 'file:///etc/passwd'",
         ),
         ("{}/trace --witnesses -1", "--witnesses is at least 0"),
-        ("{}/trace --checks casual", "no check 'casual'; there are integrity, "),
+        ("{}/trace --checks casual", "no check 'casual'; did you mean 'causal'?"),
         ("{}/trace --checkpoint {}/memory", "{}/memory is no checkpoint of inga watch: name a new directory"),
     ],
 )

@@ -23,6 +23,7 @@ from pathlib import Path
 from inga.cli.output import print_json, tell
 from inga.lab import bench
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 
 NAMES = (
     "sim",
@@ -78,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.name not in NAMES:
-        raise UsageError(f"no bench {options.name!r}; there are {', '.join(NAMES)}")
+        raise UsageError(f"no bench {options.name!r}{suggest(options.name, NAMES)}")
     if options.repeat < 1 or options.pairs < 0:
         raise UsageError("--repeat is at least 1, --pairs at least 0")
     if options.soak is not None and not 0 < options.soak < float("inf"):

@@ -99,6 +99,11 @@ def run(options: argparse.Namespace) -> int:
     members = parse_members(options.members) if options.members is not None else None
     if not options.name or harmless(options.name) != options.name or any(map(str.isspace, options.name)):
         raise UsageError(f"{options.name!r} is no name; names have no spaces")
+    if members is not None and options.name not in members:
+        raise UsageError(
+            f"{options.name!r} is not one of --members: name it there, the same list for everybody, or leave out "
+            "--members, so that people find each other and may come later"
+        )
     via = choose_via(options.via, options.group, members)
     if options.interface and not via.startswith("udp:"):
         raise UsageError(f"--interface is for multicast, not for {via}")

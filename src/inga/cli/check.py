@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from inga.certify.checks import CHECKS, check_names
-from inga.cli.output import ProgressLine, listed, print_json, tell
+from inga.cli.output import ProgressLine, listed, print_json, tell, tell_verdicts
 from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
 
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(certificate.to_json())
     else:
-        tell(*table(certificate))
+        tell_verdicts(*table(certificate))
     return EXIT_CODES[certificate.verdict]
 
 
@@ -119,13 +119,16 @@ def chosen_master(options: argparse.Namespace) -> str | None:
 
 def need_spark() -> None:
     """Say what to install, before anything is imported that needs it."""
-    _need("numpy", "pyarrow", "pyspark")
+    _need("numpy", "pyarrow", "pyspark", extra="spark")
 
 
-def _need(*packages: str) -> None:
+def _need(*packages: str, extra: str = "trace") -> None:
     for package in packages:
         if find_spec(package) is None:
-            raise UsageError(f"{package} is not installed; certification needs it: pip install inga[spark]")
+            without = ", or use --engine local, which needs only 'inga[trace]'" if extra == "spark" else ""
+            raise UsageError(
+                f"{package} is not installed; certification needs it: pip install 'inga[{extra}]'{without}"
+            )
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, Excluded, IngaError, NoMajority, TraceError, UsageError, WouldBlock
 from inga.model.event import Incident
 from inga.model.stats import Stats
+from inga.model.text import suggest
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
@@ -477,7 +478,7 @@ class Group(ObjectCalls):
     def _member(self, name: str) -> int:
         index = self._index.get(name)
         if index is None:
-            raise UsageError(f"{name!r} is not a member of this group; there are {', '.join(self._index)}")
+            raise UsageError(f"{name!r} is not a member of this group{suggest(name, self._index)}")
         return index
 
 

@@ -82,7 +82,7 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise UsageError("Spark is not installed: pip install inga[spark]") from error
+        raise UsageError("Spark is not installed: pip install 'inga[spark]'") from error
     _refuse_connect(master)
     if SparkContext._active_spark_context is not None:
         return Borrowed(SparkSession.builder.getOrCreate())
@@ -215,7 +215,7 @@ def find_java() -> Java:
             return Java(program, version, found)
         too_old.append(f"{program} is {version or 'unknown'}")
     seen = f" ({'; '.join(too_old)})" if too_old else ""
-    raise UsageError(f"Spark needs Java {JAVA_MIN} or newer{seen}: install one, or pip install inga[java]")
+    raise UsageError(f"Spark needs Java {JAVA_MIN} or newer{seen}: install one, or pip install 'inga[java]'")
 
 
 def _candidates() -> list[tuple[Path, str]]:

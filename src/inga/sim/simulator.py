@@ -31,6 +31,7 @@ from inga.model.errors import UsageError
 from inga.model.html import html_table
 from inga.model.packet import Packet
 from inga.model.steps import Book, Trace
+from inga.model.text import suggest
 from inga.model.view import Member, View
 from inga.recipes import Options, find, refuse_late
 from inga.session.history import KIND
@@ -177,7 +178,7 @@ class Sim:
         try:
             return self.sites[self._names[name]]
         except KeyError:
-            raise UsageError(f"no member {name!r}; there are {', '.join(self._names)}") from None
+            raise UsageError(f"no member {name!r}{suggest(name, self._names)}") from None
 
     def link(self, source: str, target: str) -> Link:
         """The way from one member to another."""

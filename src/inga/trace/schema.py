@@ -153,6 +153,6 @@ def load_pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise UsageError(
-            "Traces on disk need pyarrow and numpy, which are not installed: pip install inga[spark]"
+            "traces on disk need pyarrow and numpy, which are not installed: pip install 'inga[trace]'"
         ) from error
     return pyarrow

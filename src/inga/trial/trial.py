@@ -12,6 +12,7 @@ from typing import Any
 from inga.layers.flow import WINDOW_MAX
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 from inga.objects.declare import ObjectClass
 from inga.recipes import Options, find
 from inga.recipes.options import UNSAID
@@ -108,7 +109,7 @@ class Trial:
         if self.detect is not None and not 0 < self.detect < inf:
             raise UsageError("--detect is a number of seconds above 0")
         if self.slow is not None and self.slow not in self.people:
-            raise UsageError(f"--slow: no member {self.slow!r}; there are {', '.join(self.people)}")
+            raise UsageError(f"--slow: no member {self.slow!r}{suggest(self.slow, self.people)}")
         if self.slow_policy not in POLICIES:
             raise UsageError(f"--slow-policy is one of {', '.join(POLICIES)}, not {self.slow_policy!r}")
         if self.slow is None and self.slow_policy != "wait":
