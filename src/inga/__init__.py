@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from inga.model.view import View as View
     from inga.net.group import Group as Group
     from inga.net.join import join as join
+    from inga.net.receipt import LiveReceipt as LiveReceipt
     from inga.net.running import run as run
     from inga.net.serving import serve_metrics as serve_metrics
 else:
@@ -80,6 +81,7 @@ else:
         "View": "inga.model.view",
         "Group": "inga.net.group",
         "join": "inga.net.join",
+        "LiveReceipt": "inga.net.receipt",
         "run": "inga.net.running",
         "serve_metrics": "inga.net.serving",
     }
@@ -101,7 +103,7 @@ else:
 
 __all__ = [
     # being a member
-    "join", "Group", "run", "Delivery", "Batch", "Receipt", "View", "Member", "Missed", "Paused", "Resumed",
+    "join", "Group", "run", "Delivery", "Batch", "Receipt", "LiveReceipt", "View", "Member", "Missed", "Paused", "Resumed",
     "relation", "Faults", "recipes",
     # looking at it
     "Stats", "serve_metrics", "picture",

@@ -56,7 +56,7 @@ def test_members_that_cannot_be_meant(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["lunch", "dan", *MEMBERS], "'dan' is not among the members"),
+        (["lunch", "dan", *MEMBERS], "'dan' is not one of --members"),
         (["", "alice", *MEMBERS], "a group needs a name"),
         (["lunch", "alice", *MEMBERS, "--via", "tcp"], "--via tcp needs addresses"),
         (["lunch", "alice", *MEMBERS, "--via", "udp://10.0.0.1:5"], "is no multicast address"),

@@ -102,6 +102,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> "Schedule":
+        """Read the words that the head of this module describes."""
         words = text.split()
         index = _numbering(words)
         events: list[Event] = []

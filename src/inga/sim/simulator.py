@@ -175,6 +175,7 @@ class Sim:
     # What there is
 
     def __getitem__(self, name: str) -> Site:
+        """`sim["alice"]`: the member of that name."""
         try:
             return self.sites[self._names[name]]
         except KeyError:
