@@ -139,7 +139,8 @@ def _entry(path: str, name: str, value: Any, module: str) -> Iterator[str]:
             yield from ("```python", signature(name, value), "```", "")
         yield from (doc(value), "")
         if is_error(value):
-            yield from (f"An error: [errors](errors.md#{name.lower()}) says what to do about it.", "")
+            if module == "inga":
+                yield from (f"What to do about it: [errors](errors.md#{name.lower()}).", "")
             return
         for each, method in members(value):
             yield from (
