@@ -47,7 +47,9 @@ def test_async_with_forgotten(forgets: Callable[[], Awaitable[None]], said: str)
 
 
 def test_a_join_that_nobody_enters_is_noticed() -> None:
-    with pytest.warns(RuntimeWarning, match="'alice' in 'lunch': nothing was done with it; write `async with"):
+    with pytest.warns(
+        RuntimeWarning, match="'alice' in 'lunch': nothing was done with it; write `async with"
+    ):
         joining()
         gc.collect()
 

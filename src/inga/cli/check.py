@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 def named_checks(options: argparse.Namespace) -> list[str] | None:
     """What `--checks` says, refused here if it cannot be; None: what the run claims."""
     if options.witnesses < 0:
-        raise UsageError("--witnesses is at least 0")
+        raise UsageError(f"--witnesses is a number from 0 on, not {options.witnesses}")
     checks: list[str] | None = options.checks.split(",") if options.checks else None
     check_names(checks or (), "all")
     return checks

@@ -180,7 +180,9 @@ def check_trial_options(options: argparse.Namespace) -> None:
     """What does not exist yet, or cannot be meant."""
     recipe = find(options.order)
     if options.join < 0:
-        raise UsageError("--join is the number of members that come later, so not below 0")
+        raise UsageError(
+            f"--join is the number of members that come later, so not below 0: {options.join} is"
+        )
     if options.join or options.crash or options.pause or options.partition:
         refuse_late(recipe, options.detect or DETECT)
     recipe.level_of(options.deliver)

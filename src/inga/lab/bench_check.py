@@ -58,7 +58,7 @@ def run(
     """All cases. `quick` leaves out all but the smallest traces, `large` adds the largest; `note` hears of what
     could not be measured."""
     if not Path("/proc/self/stat").exists():
-        raise UsageError("bench check needs /proc to see what the JVM and the workers use")
+        raise UsageError("bench check needs /proc to see what the JVM and the workers use: run it on Linux")
     if sizes is None:
         sizes = EVENTS[:1] if quick else (*EVENTS, EVENTS_LARGE) if large else EVENTS
     others = {name: rival for name, rival in RIVALS.items() if _is_there(name, rival, note)}

@@ -131,7 +131,7 @@ class Group(ObjectCalls):
         if set(map(type, payloads)) != _JUST_BYTES:
             payloads = list(map(_immutable, payloads))
         if not payloads:
-            raise UsageError("nothing to send")
+            raise UsageError("send_many was given no messages: pass at least one")
         receipt: LiveReceipt | None = None
         at = 0
         while at < len(payloads):
@@ -474,7 +474,7 @@ class Group(ObjectCalls):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("the group is closed")
+            raise UsageError("the group is closed: use it inside of `async with inga.join(...) as group`")
         if self._error is not None:
             raise UsageError(f"the group has failed: {self._error}")
 
@@ -485,7 +485,9 @@ class Group(ObjectCalls):
         for name in to:
             mask |= 1 << self._member(name)
         if not mask:
-            raise UsageError("a message needs at least one destination")
+            raise UsageError(
+                "a message needs at least one destination: to=[] names nobody; leave `to` out for everybody"
+            )
         return mask
 
     def _member(self, name: str) -> int:

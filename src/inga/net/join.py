@@ -425,9 +425,9 @@ def _check(
         return recipe
     names = list(members)
     if isinstance(members, str) or not all(names):
-        raise UsageError("members is a list of names, or a dict of names and addresses")
+        raise UsageError(f"members is a list of names, or a dict of names and addresses, not {members!r}")
     if len(set(names)) < len(names):
-        raise UsageError("two members of one name")
+        raise UsageError(f"two members of one name in {', '.join(names)}: give each a name of its own")
     if not late and name not in names:
         raise UsageError(
             f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"

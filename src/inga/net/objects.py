@@ -317,9 +317,13 @@ class Transaction:
 
     def _put(self, command: Callable[[Any], Awaitable[Any]] | None) -> None:
         if self._root is None:
-            raise UsageError("a transaction is used inside `async with`")
+            raise UsageError(
+                "a transaction is used inside `async with`: async with group.transaction() as tx"
+            )
         if self._ended is not None and self._ended.done():
-            raise self._ended.exception() or UsageError("this transaction is over")
+            raise self._ended.exception() or UsageError(
+                "this transaction is over: begin another one with group.transaction()"
+            )
         self._commands.put_nowait(command)
 
     async def _do(self, ask: Callable[[Any], Awaitable[Any]]) -> Any:

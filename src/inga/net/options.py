@@ -138,9 +138,11 @@ def complete(options: JoinOptions) -> JoinOptions:
     said = cast(JoinOptions, {**DEFAULTS, **options})
     datagram_max, window = said["datagram_max"], said["window"]
     if datagram_max is not None and not DATAGRAM_MIN <= datagram_max <= DATAGRAM_MAX:
-        raise UsageError(f"datagram_max is between {DATAGRAM_MIN} and {DATAGRAM_MAX} bytes")
+        raise UsageError(
+            f"datagram_max is between {DATAGRAM_MIN} and {DATAGRAM_MAX} bytes, not {datagram_max}"
+        )
     if window is not None and window < 1:
-        raise UsageError("window is at least 1 byte")
+        raise UsageError(f"window is at least 1 byte, not {window}")
     if said["queue_max"] < QUEUE_MIN:
         raise UsageError(f"queue_max is at least {QUEUE_MIN} bytes: every message fills a smaller queue")
     if said["detect"] is not None:

@@ -265,7 +265,9 @@ class Board:
     def _causal(self, site: int) -> Causal:
         found = next((layer for layer in self.stacks[site].layers if isinstance(layer, Causal)), None)
         if found is None:
-            raise UsageError("only under causal order does a board know what to do about a crash")
+            raise UsageError(
+                "only under causal order does a board know what to do about a crash: use order='causal', or Sim"
+            )
         return found
 
     def install(self, site: int) -> None:

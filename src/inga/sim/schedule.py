@@ -142,7 +142,7 @@ def _numbering(words: list[str]) -> dict[str, int]:
     founders = [letter(index) for index in range(ord(max(used, default="A")) - ord("A") + 1)]
     order = [name for name in founders if name not in late]
     if len(set(late)) < len(late):
-        raise UsageError("nobody joins twice in a schedule")
+        raise UsageError(f"nobody joins twice in a schedule: {', '.join(late)}")
     return {name: index for index, name in enumerate([*order, *late])}
 
 

@@ -116,9 +116,9 @@ class Sim:
         if gather and (names or record):
             raise UsageError("who gathers is not named beforehand, nor is such a run recorded: record=False")
         if seeds is not None and not gather:
-            raise UsageError("seeds are for those who gather")
+            raise UsageError("seeds are for those who gather: pass gather=True, too")
         if not names and not gather:
-            raise UsageError("a group needs at least one member")
+            raise UsageError("a group needs at least one member: Sim('alice', 'bob')")
         if len(set(names)) < len(names):
             raise UsageError(f"members have names of their own, not {', '.join(names)}")
         recipe = find(order)
@@ -191,7 +191,9 @@ class Sim:
             return None
         names = [to] if isinstance(to, str) else list(to)
         if not names:
-            raise UsageError("a message needs at least one destination")
+            raise UsageError(
+                "a message needs at least one destination: to=[] names nobody; leave `to` out for everybody"
+            )
         return sum({1 << self[name].index for name in names})
 
     @property
@@ -228,7 +230,7 @@ class Sim:
     def schedule(self) -> Schedule:
         """The run so far, message by message: sends, arrivals and takes."""
         if self.ledger.recorder is None:
-            raise UsageError("the run was made with record=False")
+            raise UsageError("the run was made with record=False, so it has no schedule: leave that out")
         return Schedule(tuple(self.ledger.recorder.events))
 
     @property
