@@ -56,6 +56,6 @@ def test_a_join_that_nobody_enters_is_noticed() -> None:
 
 def test_what_no_group_has_is_an_ordinary_error() -> None:
     with pytest.warns(RuntimeWarning), pytest.raises(AttributeError, match="no attribute 'sned'"):
-        joining().sned
+        _ = joining().sned
     with pytest.warns(RuntimeWarning):
         assert "a member only inside `async with`" in repr(joining())
