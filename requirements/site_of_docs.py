@@ -26,7 +26,8 @@ OUTSIDE = {
 }
 """Files of the repository outside of docs/ that are pages, and where they stand."""
 
-ASSETS = {"bench/scale.html": "scale.html"}
+ASSETS = {"bench/scale.html": "scale.html", "Containerfile": "Containerfile", "LICENSE": "LICENSE"}
+"""Files that are linked as they are."""
 
 PARTS = {
     "Tutorial": ("tutorial",),

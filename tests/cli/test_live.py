@@ -194,7 +194,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--members 0", "a group of 0 members"),
         ("--messages -1", "-1 messages per member"),
         ("--size 3", "--size is at least 4"),
-        ("--rate 0", "the rate must be above 0"),
+        ("--rate 0", "the rate is a number of messages a second above 0, not 0"),
         ("--members 100000", "100000 live members would be as many processes, and 256 are the most"),
         ("--members 200 --join 57", "257 live members"),
         ("--order object --objects 1 --members 300", "300 live members"),

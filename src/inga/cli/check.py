@@ -7,7 +7,8 @@
   inga check hdfs://cluster/run7 --master spark://cluster:7077 --json
 
 Spark shares the work among cores and machines, and takes some seconds to start. --engine local does the same in this
-process, without Spark and Java: the quicker way up to some ten million events. The answers are equal.
+process, without Spark and Java: the quicker way up to some ten million events, and what is done where there is no Spark or no Java. The
+answers are equal.
 
 Ends with 0 if all checks pass, 1 if one fails, 3 if something that is missing leaves one open.
 """
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 from inga.certify.checks import CHECKS, check_names
 from inga.cli.output import ProgressLine, listed, print_json, tell, tell_verdicts
 from inga.model.errors import UsageError
-from inga.pipeline.session import LOCAL
+from inga.pipeline.session import LOCAL, find_java, is_submitted
 
 if TYPE_CHECKING:
     from inga.certify.verdict import Answer, Certificate, Witness
@@ -70,7 +71,9 @@ def check_tables(options: argparse.Namespace) -> None:
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Who does the work: `chosen_master` reads these."""
     parser.add_argument(
-        "--engine", choices=("spark", "local"), default="spark", help="local: in this process, without Spark"
+        "--engine",
+        choices=("spark", "local"),
+        help="local: in this process, without Spark (default: spark where it and Java are installed, else local)",
     )
     parser.add_argument("--master", metavar="M", help=f"where Spark runs (default {LOCAL})")
 
@@ -106,7 +109,8 @@ def named_checks(options: argparse.Namespace) -> list[str] | None:
 
 def chosen_master(options: argparse.Namespace) -> str | None:
     """Where Spark runs; None if it is done without. What has to be installed for that is."""
-    if options.engine == "spark":
+    engine = options.engine or _usual_engine(options.master)
+    if engine == "spark":
         need_spark()
         return options.master or LOCAL
     if options.master is not None:
@@ -115,6 +119,19 @@ def chosen_master(options: argparse.Namespace) -> str | None:
         )
     _need("numpy", "pyarrow")
     return None
+
+
+def _usual_engine(master: str | None) -> str:
+    """Spark, where somebody says where it runs, or it can run here; else this process."""
+    if master is not None or is_submitted():
+        return "spark"
+    if find_spec("pyspark") is None:
+        return "local"
+    try:
+        find_java()
+    except UsageError:
+        return "local"
+    return "spark"
 
 
 def need_spark() -> None:
