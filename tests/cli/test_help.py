@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -29,12 +30,16 @@ def test_what_is_misspelt_is_guessed(words: str, answer: str, capsys: pytest.Cap
     assert capsys.readouterr().err.endswith(f"{answer}\n")
 
 
+@cache
+def bash_script() -> str:
+    command = [sys.executable, "-m", "inga", "completion", "bash"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS).stdout
+
+
 def completed(words: str) -> set[str]:
     """What bash offers for the last of these words."""
     typed = words.split(" ")
-    script = subprocess.run(
-        [sys.executable, "-m", "inga", "completion", "bash"], capture_output=True, text=True, check=True
-    ).stdout
+    script = bash_script()
     script += f"COMP_WORDS=({' '.join(map(repr, typed))})\nCOMP_CWORD={len(typed) - 1}\n_inga\n"
     script += 'printf "%s\\n" "${COMPREPLY[@]}"\n'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=SECONDS, check=True)

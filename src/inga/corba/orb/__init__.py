@@ -6,7 +6,7 @@ Whatever a program with CORBA objects needs can be imported from here: docs/orb.
 private.
 """
 
-from inga.corba.broker.groups import GroupManager
+from inga.corba.broker.groups import CREATE_ADDRESS_SUPPLIED, GroupManager
 from inga.corba.broker.idl import (
     Char,
     Double,
@@ -43,5 +43,5 @@ __all__ = [
     "interface", "operation", "oneway", "raises", "user_exception", "UserException", "SystemException", "to_idl",
     "Octet", "Short", "UShort", "Long", "ULong", "LongLong", "ULongLong", "Float", "Double", "Char", "WChar", "WString",
     # finding objects, and groups of them
-    "find", "serve_names", "NamingContext", "to_name", "GroupManager",
+    "find", "serve_names", "NamingContext", "to_name", "GroupManager", "CREATE_ADDRESS_SUPPLIED",
 ]  # fmt: skip
