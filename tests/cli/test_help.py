@@ -82,7 +82,7 @@ sys.exit(main({words!r}))
 @pytest.mark.parametrize(
     ("words", "missing", "extra"),
     [
-        ("demo", ["numpy", "pyarrow", "pyspark"], "spark"),
+        ("demo", ["numpy", "pyarrow", "pyspark"], "trace"),
         ("lab co", ["numpy", "pyarrow", "pyspark"], "spark"),
         ("bench check", ["numpy"], "spark"),
         ("trend nothing", ["numpy"], "trace"),
