@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("tutorial/4-spark.md", "before its cause"),
-        ("howto/certify-your-logs.md", "books took store 1 before its cause"),
+        ("tutorial/4-spark.md", "which precedes it"),
+        ("howto/certify-your-logs.md", "books delivered message 1 of store before message 1 of shop"),
     ],
 )
 def test_the_program_of_a_page_runs(
