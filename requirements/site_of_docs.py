@@ -26,9 +26,6 @@ OUTSIDE = {
 }
 """Files of the repository outside of docs/ that are pages, and where they stand."""
 
-ASSETS = {"bench/scale.html": "scale.html", "Containerfile": "Containerfile", "LICENSE": "LICENSE"}
-"""Files that are linked as they are."""
-
 PARTS = {
     "Tutorial": ("tutorial",),
     "How-to": (
@@ -91,7 +88,8 @@ def main(out: str) -> int:
 def assemble(source: Path) -> None:
     """All pages, in one folder."""
     shutil.copytree(DOCS, source)
-    for path, place in ASSETS.items():
+    for path, place in assets().items():
+        (source / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, source / place)
     origins = {page: path for path, page in made().items()}
     for page in pages():
@@ -111,6 +109,13 @@ def made() -> dict[str, str]:
     present = {path: page for path, page in OUTSIDE.items() if (ROOT / path).is_file()}
     examples = sorted((ROOT / "examples").glob("*.py"))
     return present | {f"examples/{each.name}": f"examples/{each.stem}.md" for each in examples}
+
+
+def assets() -> dict[str, str]:
+    """Files outside of docs/ that are linked as they are, and where they go."""
+    examples = [path for path in sorted((ROOT / "examples").glob("*.*")) if path.suffix not in (".py", ".md")]
+    known = {"bench/scale.html": "scale.html", "Containerfile": "Containerfile", "LICENSE": "LICENSE"}
+    return known | {f"examples/{each.name}": f"examples/{each.name}" for each in examples}
 
 
 def pages() -> list[str]:
@@ -145,7 +150,7 @@ def contents() -> str:
 def linked(text: str, path: str, page: str) -> str:
     """The text of a file as a page: links to files lead to the pages that are made of them."""
     folder, here = posixpath.dirname(path), posixpath.dirname(page) or "."
-    known = made() | ASSETS
+    known = made() | assets()
 
     def turn(found: re.Match[str]) -> str:
         before, target, after = found.groups()

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -204,15 +206,36 @@ def test_internal_links_lead_somewhere(page: Path) -> None:
     assert wrong == []
 
 
-def test_every_page_is_in_the_navigation_once() -> None:
+def site() -> ModuleType:
     sys.path.insert(0, str(ROOT / "requirements"))
     try:
-        import site_of_docs
+        return import_module("site_of_docs")
     finally:
         sys.path.pop(0)
-    placed_pages = [page for pages in site_of_docs.parts().values() for page in pages]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    made = site()
+    placed_pages = [page for pages in made.parts().values() for page in pages]
     assert len(placed_pages) == len(set(placed_pages))
-    assert {*placed_pages, site_of_docs.HOME} == set(site_of_docs.pages())
+    assert {*placed_pages, made.HOME} == set(made.pages())
     assert {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} <= {
         *placed_pages
     }
+
+
+def test_what_pages_link_to_is_on_the_site() -> None:
+    made = site()
+    there = {*made.made(), *made.assets()}
+    lost = []
+    for page in linking():
+        text = re.sub(
+            r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+        )
+        for target in LINK.findall(text):
+            path = target.partition("#")[0]
+            if path and "://" not in target and not target.startswith("mailto:"):
+                file = (page.parent / path).resolve().relative_to(ROOT).as_posix()
+                if not file.startswith("docs/") and file not in there:
+                    lost.append(f"{page.relative_to(ROOT)}: {target}")
+    assert lost == []
