@@ -54,7 +54,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt fuzz trials bank mutants bench format compiled dist venv pins clean stale
+.PHONY: help demo test packages check hunt fuzz trials bank mutants bench format compiled docs dist venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -108,7 +108,11 @@ venv: $(STAMP) $(READY) ## Make or refresh the environment .venv, and what is co
 compiled: $(STAMP) ## Compile the protocol rooms, where there is a C compiler, into a copy of the package (a minute)
 	@$(BIN)/python requirements/compile.py $(FAST) || true
 
-dist: $(STAMP) compiled ## Build two wheels: one for every machine, one compiled for machines like this
+docs: $(STAMP) ## Build the documentation as a site that needs no network: build/site/index.html
+	$(BIN)/python requirements/site_of_docs.py build/site
+
+dist: $(STAMP) compiled ## Build the source distribution and two wheels: one for every machine, one compiled for machines like this
+	$(BIN)/python -c 'from hatchling.build import build_sdist; print(build_sdist("dist"))'
 	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	INGA_COMPILED=$(FAST) $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 

@@ -11,12 +11,22 @@ import os
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from inga import Orb
-from inga.corba.broker.groups import CREATE_ADDRESS_SUPPLIED, GroupManager
-from inga.corba.broker.idl import Long, UserException, interface, oneway, raises, user_exception
-from inga.corba.broker.naming import NamingContext, to_name
-from inga.corba.orb.lookup import find, serve_names
-from inga.corba.orb.memberships import Multicast
+from inga.corba.orb import (
+    CREATE_ADDRESS_SUPPLIED,
+    GroupManager,
+    Long,
+    Multicast,
+    NamingContext,
+    Orb,
+    UserException,
+    find,
+    interface,
+    oneway,
+    raises,
+    serve_names,
+    to_name,
+    user_exception,
+)
 
 VIA = urlsplit(os.environ.get("INGA_VIA", "udp://239.7.7.7:7400?interface=lo"))
 LOOPBACK = Multicast(interface="lo")

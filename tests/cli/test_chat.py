@@ -56,13 +56,13 @@ def test_members_that_cannot_be_meant(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["lunch", "dan", *MEMBERS], "'dan' is not among the members"),
+        (["lunch", "dan", *MEMBERS], "'dan' is not one of --members"),
         (["", "alice", *MEMBERS], "a group needs a name"),
         (["lunch", "alice", *MEMBERS, "--via", "tcp"], "--via tcp needs addresses"),
         (["lunch", "alice", *MEMBERS, "--via", "udp://10.0.0.1:5"], "is no multicast address"),
         (["lunch", "alice", *MEMBERS, "--interface", "nowhere0"], "no interface 'nowhere0'"),
         (["lunch", "alice", *MEMBERS, "--order", "random"], "no order 'random'"),
-        (["lunch", "alice", *MEMBERS, "--linger", "-1"], "--linger is not negative"),
+        (["lunch", "alice", *MEMBERS, "--linger", "-1"], "--linger is a number of seconds from 0 on, not -1"),
         (["lunch", "alice", *MEMBERS, "--history", "/no/such/file"], "--history /no/such/file: No such file"),
         (["lunch", "a", "--members", "a=127.0.0.1:1,b=127.0.0.1:2", "--interface", "lo"], "for multicast"),
         (["lunch", "a", "--members", "a=h:1,b=h:2", "--via", "udp://239.7.7.9:1"], "go with --via unicast"),

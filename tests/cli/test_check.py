@@ -8,6 +8,7 @@ import pytest
 from inga.certify.verdict import Answer, Certificate, ViolationGroup, Witness
 from inga.cli.check import table
 from inga.cli.main import main
+from inga.model.errors import UsageError
 from inga.sim.trials import simulate_trial
 from inga.trial.trial import Trial
 
@@ -53,8 +54,8 @@ def test_a_weak_order_is_seen_to_break_causality(
     [
         (["{}/nowhere"], "inga check: {}/nowhere does not exist, so it is not a trace.\n"),
         (["{}"], "inga check: {} is empty, so it is not a trace.\n"),
-        (["{}", "--witnesses", "-1"], "inga check: --witnesses is at least 0\n"),
-        (["{}", "--checks", "casual"], "inga check: no check 'casual'; there are integrity, "),
+        (["{}", "--witnesses", "-1"], "inga check: --witnesses is a number from 0 on, not -1\n"),
+        (["{}", "--checks", "casual"], "inga check: no check 'casual'; did you mean 'causal'?"),
     ],
 )
 def test_bad_use_is_said_before_spark_starts(
@@ -69,10 +70,27 @@ def test_a_missing_package_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inga.cli.check.find_spec", lambda name: None if name == "pyspark" else name)
-    assert main(["check", str(tmp_path)]) == 2
+    assert main(["check", str(tmp_path), "--engine", "spark"]) == 2
     assert capsys.readouterr().err == (
-        "inga check: pyspark is not installed; certification needs it: pip install inga[spark]\n"
+        "inga check: pyspark is not installed; certification needs it: pip install 'inga[spark]', or use --engine local, which needs only 'inga[trace]'\n"
     )
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "java"])
+def test_where_spark_cannot_run_it_is_done_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    def no_java() -> None:
+        raise UsageError("Spark needs Java: there is none")
+
+    if missing == "java":
+        monkeypatch.setattr("inga.cli.check.find_java", no_java)
+    else:
+        monkeypatch.setattr("inga.cli.check.find_spec", lambda name: None if name == "pyspark" else name)
+    simulate_trial(Trial("causal", 2, 3), trace=tmp_path / "run")
+    assert main(["check", str(tmp_path / "run")]) == 0
+    said, told = capsys.readouterr()
+    assert "verdict: pass" in said and "in this process, without Spark" in told
 
 
 def test_a_missing_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

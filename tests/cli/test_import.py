@@ -61,7 +61,7 @@ def test_the_place_may_be_an_empty_directory(tmp_path: Path, monkeypatch: pytest
         ("shiviz /dev/null {d}/out", "/dev/null is not a plain file, and logs are read twice"),
         ("shiviz {d}/x.log {d}", "{d} exists already: choose another place"),
         ("shiviz {d}/x.log {d}/a/b", "there is no directory {d}/a to make b in"),
-        ("shiviz {d}/x.log {d}/out --claims casual", "no check 'casual'; there are integrity, "),
+        ("shiviz {d}/x.log {d}/out --claims casual", "no check 'casual'; did you mean 'causal'?"),
         (
             "govector {d}/x.log {d}/out --regex x",
             "--regex, --executions, --trust-header and --noise are for shiviz",

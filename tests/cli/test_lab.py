@@ -47,7 +47,7 @@ def test_without_out_it_writes_beside_you(
     [
         (
             ["alchemy"],
-            "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg, remiop, members, all\n",
+            "inga lab: no experiment 'alchemy'; there are ladder, co, sco, obg, remiop, members, all\n",
         ),
         (["ladder", "--out", "{file}"], "inga lab: {file} is a file; --out names a directory\n"),
     ],

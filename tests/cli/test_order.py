@@ -38,7 +38,7 @@ def places(tmp_path: Path) -> Path:
         ("{}/table.json {}/out --give-up 5", "--give-up goes with --stream"),
         ("{}/table.json {}/out --once", "--once goes with --stream"),
         ("{}/table.json {}/out --stream --give-up -5", "--give-up is not negative"),
-        ("{}/table.json {}/out --stream --poll 0", "--poll is above 0"),
+        ("{}/table.json {}/out --stream --poll 0", "--poll is a number of milliseconds above 0, not 0"),
         ("{}/trace {}/other --stream", "{}/other exists already, and not from a stream that could go on"),
         ("hdfs://cluster/x {}/out", "hdfs://cluster/x is elsewhere: say what it is with --kind"),
     ],

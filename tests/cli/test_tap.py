@@ -103,7 +103,7 @@ def test_killed_it_leaves_whole_records(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--members", "a,b"], "'tap' is not one of --members; list it everywhere, or join with --late"),
-        (["--members", "a,tap", "--flush", "-1"], "--flush is not negative"),
+        (["--members", "a,tap", "--flush", "-1"], "--flush is a number of milliseconds from 0 on, not -1"),
         (["--members", "a,tap", "--records", "0"], "--records is at least 1"),
         (["--members", "a,tap", "--order", "chaos"], "no order 'chaos'"),
         (["--members", "a,tap", "--via", "unicast"], "--via unicast needs addresses"),

@@ -15,13 +15,13 @@ from inga.pipeline.watching import Looked, NewViolations
     ("words", "message"),
     [
         ("{}/nowhere", "{}/nowhere does not exist, so it is not a trace."),
-        ("{}/trace --poll 0", "--poll is above 0"),
+        ("{}/trace --poll 0", "--poll is a number of milliseconds above 0, not 0"),
         (
             "{}/trace --webhook file:///etc/passwd",
             "--webhook is an address with http or https, not 'file:///etc/passwd'",
         ),
-        ("{}/trace --witnesses -1", "--witnesses is at least 0"),
-        ("{}/trace --checks casual", "no check 'casual'; there are integrity, "),
+        ("{}/trace --witnesses -1", "--witnesses is a number from 0 on, not -1"),
+        ("{}/trace --checks casual", "no check 'casual'; did you mean 'causal'?"),
         ("{}/trace --checkpoint {}/memory", "{}/memory is no checkpoint of inga watch: name a new directory"),
     ],
 )

@@ -1,6 +1,7 @@
 """Every example runs as its docstring says, and shows what it claims."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -8,6 +9,8 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -229,6 +232,104 @@ async def _chat(environment: dict[str, str]) -> None:
             if process.returncode is None:
                 process.kill()
                 await process.communicate()
+
+
+def test_the_swarm_sees_questions_first(environment: dict[str, str]) -> None:
+    assert output(environment, "agents.py", "20", seconds=60) == [
+        "planner asked 20 questions",
+        "worker1 gave 20 answers",
+        "worker2 gave 20 answers",
+        "critic read 40 answers, 0 of them before their question",
+    ]
+
+
+def test_copies_of_a_cache_are_equal(environment: dict[str, str]) -> None:
+    said = output(environment, "cache.py", "30", seconds=60)
+    assert said == ["90 writes of 3 members: copies are equal"]
+
+
+def test_every_period_of_the_sensors_is_certified(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = output(
+        environment, "sensors.py", "--every", "0.3", "--periods", "2", "--engine", "local", seconds=60
+    )
+    found = [re.fullmatch(r"period (\d): (\d+) of (\d+) readings, certificate: pass", line) for line in said]
+    assert sorted(each[1] for each in found if each) == ["1", "2"]
+    assert all(each and each[2] == each[3] and int(each[2]) > 3 for each in found)
+
+
+def talk(environment: dict[str, str], program: str, *arguments: str) -> "subprocess.Popen[str]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(program, *arguments), env=environment, stdin=pipe, stdout=pipe, text=True)
+
+
+def hear(process: "subprocess.Popen[str]", line: str) -> None:
+    """Read up to that line."""
+    assert process.stdout is not None
+    heard = []
+    for said in process.stdout:
+        heard.append(said.rstrip("\n"))
+        if heard[-1] == line:
+            return
+    raise AssertionError(f"no {line!r} in {heard}")
+
+
+def test_a_list_that_survives_kills(environment: dict[str, str]) -> None:
+    def type_in(process: "subprocess.Popen[str]", text: str) -> None:
+        assert process.stdin is not None
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+
+    started = []
+    try:
+        started.append(alice := talk(environment, "todo.py", "alice"))
+        hear(alice, "* alice")
+        type_in(alice, "bread")
+        hear(alice, "  bread")
+        started.append(bob := talk(environment, "todo.py", "bob"))
+        hear(bob, "* alice, bob")
+        hear(bob, "  bread")
+        alice.kill()
+        hear(bob, "* bob")
+        type_in(bob, "milk")
+        type_in(bob, "-bread")
+        hear(bob, "  milk")
+        started.append(again := talk(environment, "todo.py", "alice"))
+        hear(again, "* alice, bob")
+        hear(again, "  milk")
+    finally:
+        for each in started:
+            each.kill()
+            each.communicate()
+
+
+def test_a_chat_in_the_browser(environment: dict[str, str]) -> None:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        ports = [one.getsockname()[1], other.getsockname()[1]]
+    started = [
+        talk(environment, "webchat.py", name, str(port))
+        for name, port in zip(("alice", "bob"), ports, strict=True)
+    ]
+    try:
+        for process, port in zip(started, ports, strict=True):
+            hear(process, f"open http://127.0.0.1:{port}")
+        with urlopen(f"http://127.0.0.1:{ports[0]}/", timeout=SECONDS) as page:
+            assert b"EventSource" in page.read()
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://127.0.0.1:{ports[0]}/nowhere", timeout=SECONDS)
+        with urlopen(f"http://127.0.0.1:{ports[1]}/events", timeout=SECONDS) as events:
+            with urlopen(f"http://127.0.0.1:{ports[0]}/say", data=b"Lunch? <b>", timeout=SECONDS):
+                pass
+            said = json.loads(events.readline().removeprefix(b"data: "))
+        assert said == {"sender": "alice", "text": "Lunch? <b>"}
+    finally:
+        for each in started:
+            each.kill()
+            each.communicate()
 
 
 def test_the_kitchen_and_its_waiters(environment: dict[str, str]) -> None:

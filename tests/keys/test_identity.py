@@ -277,4 +277,6 @@ def test_without_the_package_an_error_says_how_to_get_it() -> None:
         text=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-    assert done.stdout == "KeysError certificates need the package `cryptography`: pip install inga[secure]\n"
+    assert (
+        done.stdout == "KeysError certificates need the package `cryptography`: pip install 'inga[secure]'\n"
+    )

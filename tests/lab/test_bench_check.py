@@ -20,7 +20,7 @@ def test_each_other_way_passes_a_clean_trace(tmp_path: Path, name: str) -> None:
 def test_what_is_not_installed_is_said() -> None:
     told: list[str] = []
     assert not _is_there("Nothing", _Rival("no_such_package", print), told.append)
-    assert told == ["nothing for Nothing: no_such_package is not installed (pip install inga[bench])"]
+    assert told == ["nothing for Nothing: no_such_package is not installed (pip install 'inga[bench]')"]
 
 
 def test_help_tells_of_the_large_trace(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,4 +61,4 @@ def test_a_member_takes_all_that_arrives() -> None:
 
 def test_pages_are_of_scale_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "sim", "--page", "x.html"]) == 2
-    assert "--page is for scale" in capsys.readouterr().err
+    assert "--page draws the curves of scale" in capsys.readouterr().err

@@ -70,9 +70,7 @@ def test_all_but_pairwise_claim_causal_order() -> None:
 
 
 def test_an_unknown_order_says_which_was_meant_and_where_the_others_are() -> None:
-    with pytest.raises(
-        UsageError, match=r"no order 'stirct'; there are causal, .*ladder\(\) lists; did you mean 'strict'\?"
-    ):
+    with pytest.raises(UsageError, match=r"no order 'stirct'; did you mean 'strict'\?"):
         find("stirct")
 
 

@@ -237,7 +237,7 @@ def test_many_at_once(run: Run, party: Party) -> None:
 
     async def main() -> None:
         async with party(2) as (alice, bob):
-            with pytest.raises(inga.UsageError, match="nothing to send"):
+            with pytest.raises(inga.UsageError, match="send_many was given no messages"):
                 await alice.send_many([])
             sending = asyncio.create_task(alice.send_many(iter(messages)))
             heard: list[Any] = []

@@ -303,7 +303,7 @@ def test_a_session_that_is_there_already_is_used_and_kept(spark: Any, clean: Pat
 
 
 def test_names_of_checks_are_looked_at_first(clean: Path) -> None:
-    with pytest.raises(UsageError, match="no check 'casual'; there are integrity, "):
+    with pytest.raises(UsageError, match="no check 'casual'; did you mean 'causal'"):
         check_trace(str(clean), ["casual"])
 
 

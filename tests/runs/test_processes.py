@@ -283,7 +283,8 @@ def test_what_goes_wrong_in_a_worker_is_one_sentence(live: Live, free_port: Free
     assert complained.count("\n") == 1
     assert complained.startswith("inga live: member ")
     assert complained.endswith(
-        f": cannot receive multicast at {via[6:]} on 127.0.0.1: Address already in use\n"
+        f": cannot receive multicast at {via[6:]} on 127.0.0.1: Address already in use; choose another port, or end the "
+        "program that has this one\n"
     )
 
 

@@ -238,3 +238,16 @@ def test_the_swarm_notices_a_rule_that_is_gone(
     with pytest.MonkeyPatch.context() as patch:
         take_out(patch)
         assert kind in [found.kind for found in judge(gathers)]
+
+
+@pytest.mark.parametrize(
+    "state", [{"history": 10}, {"give": lambda site: [b"state"], "take": lambda site, data: None}]
+)
+def test_those_who_found_a_group_wait_for_no_state(state: dict[str, object]) -> None:
+    """There was nobody before them who could have one. They used to wait for each other, for ever."""
+    sim = gathering(order="total", **state)
+    start(sim, 3)
+    run_until_whole(sim, 0.0)
+    sim["m1"].send(b"hello")
+    sim.run(until=5.0)
+    assert [site.texts for site in sim.sites if site.name != "m1"] == [["hello"], ["hello"]]

@@ -90,4 +90,4 @@ def test_who_lacks_a_package_is_told_what_to_install(package: str) -> None:
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert UsageError.__name__ in result.stderr
-    assert "pip install inga[spark]" in result.stderr
+    assert "pip install 'inga[trace]'" in result.stderr

@@ -106,7 +106,7 @@ def test_a_manifest_has_the_conflicts_that_there_are() -> None:
         ({"members": 0}, "a group of 0 members"),
         ({"size": 3}, "--size is at least 4"),
         ({"subset": 4}, "there are 3 others"),
-        ({"rate": 0}, "the rate must be above 0"),
+        ({"rate": 0}, "the rate is a number of messages a second above 0, not 0"),
     ],
 )
 def test_what_is_refused(wrong: dict[str, int], reason: str) -> None:

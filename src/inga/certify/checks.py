@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 
 if TYPE_CHECKING:
     from inga.certify.evidence import Evidence
@@ -170,5 +171,5 @@ def check_names(names: Iterable[str], besides: str = "") -> None:
     """Refuse what no check is called; one word may mean something else."""
     for name in names:
         if name not in CHECKS and name != besides:
-            known = ", ".join(CHECKS) + (f", and {besides}" if besides else "")
-            raise UsageError(f"no check {name!r}; there are {known}")
+            known = [*CHECKS, besides] if besides else list(CHECKS)
+            raise UsageError(f"no check {name!r}{suggest(name, known)}")

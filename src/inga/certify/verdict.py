@@ -104,6 +104,7 @@ class Certificate:
 
     @property
     def verdict(self) -> str:
+        """`pass`, `fail` or `unknown`, of all checks together."""
         return overall(check.verdict for check in self.checks)
 
     @property
@@ -124,6 +125,7 @@ class Certificate:
         return html_table(("check", "verdict", "violations", "what it says", "reason"), rows, caption) + more
 
     def to_json(self) -> dict[str, Any]:
+        """What `inga check --json` prints."""
         return {
             "verdict": self.verdict,
             "events": self.events,

@@ -24,6 +24,7 @@ from pathlib import Path
 from inga.cli.output import print_json, tell
 from inga.lab import bench
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 
 NAMES = (
     "sim",
@@ -86,18 +87,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.name not in NAMES:
-        raise UsageError(f"no bench {options.name!r}; there are {', '.join(NAMES)}")
+        raise UsageError(f"no bench {options.name!r}{suggest(options.name, NAMES)}")
     if options.repeat < 1 or options.pairs < 0:
-        raise UsageError("--repeat is at least 1, --pairs at least 0")
+        raise UsageError(
+            f"--repeat is at least 1 and --pairs at least 0, not {options.repeat} and {options.pairs}"
+        )
     if options.soak is not None and not 0 < options.soak < float("inf"):
-        raise UsageError("--soak is a number of seconds above 0")
+        raise UsageError(f"--soak is a number of seconds above 0, not {options.soak:g}")
 
     def progress(what: str) -> None:
         if not options.quiet:
             tell(f"measuring {what}", file=sys.stderr)
 
     if options.page is not None and options.name != "scale":
-        raise UsageError("--page is for scale")
+        raise UsageError(f"--page draws the curves of scale, and {options.name} has none: leave it out")
     notes: list[str] = []
     rows, profile = _measure(options, progress, notes.append)
     if options.page is not None:

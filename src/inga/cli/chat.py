@@ -99,11 +99,16 @@ def run(options: argparse.Namespace) -> int:
     members = parse_members(options.members) if options.members is not None else None
     if not options.name or harmless(options.name) != options.name or any(map(str.isspace, options.name)):
         raise UsageError(f"{options.name!r} is no name; names have no spaces")
+    if members is not None and options.name not in members:
+        raise UsageError(
+            f"{options.name!r} is not one of --members: name it there, the same list for everybody, or leave out "
+            "--members, so that people find each other and may come later"
+        )
     via = choose_via(options.via, options.group, members)
     if options.interface and not via.startswith("udp:"):
         raise UsageError(f"--interface is for multicast, not for {via}")
     if options.linger < 0:
-        raise UsageError("--linger is not negative")
+        raise UsageError(f"--linger is a number of seconds from 0 on, not {options.linger:g}")
     find(options.order)
     require_input()
     try:
@@ -123,7 +128,7 @@ def parse_members(text: str) -> list[str] | dict[str, str]:
         if not name or harmless(name) != name or any(map(str.isspace, name)):
             raise UsageError(f"--members: {name!r} is no name; names are separated by commas, without spaces")
     if len(set(people)) < len(people):
-        raise UsageError("--members: two members of one name")
+        raise UsageError(f"--members: two members of one name in {text!r}; give each a name of its own")
     addressed = [entry for entry in entries if "=" in entry]
     if not addressed:
         return people
@@ -145,7 +150,9 @@ def choose_via(via: str | None, group: str, members: list[str] | dict[str, str] 
         return "unicast" if isinstance(members, dict) else f"udp://{group_address(group)}:{PORT}"
     multicast = parse_via(via).kind == "udp"
     if multicast and isinstance(members, dict):
-        raise UsageError("addresses of members go with --via unicast or --via tcp")
+        raise UsageError(
+            f"addresses of members go with --via unicast or --via tcp, not with {via}: leave the addresses out"
+        )
     if not multicast and isinstance(members, list):
         raise UsageError(f"--via {via} needs addresses: --members {members[0]}=HOST:PORT,...")
     return via
@@ -154,7 +161,7 @@ def choose_via(via: str | None, group: str, members: list[str] | dict[str, str] 
 def group_address(group: str) -> str:
     """A multicast address of its own for each name, so that different chats seldom meet."""
     if not group:
-        raise UsageError("a group needs a name")
+        raise UsageError("a group needs a name: inga chat lunch alice")
     high, low = hashlib.sha256(group.encode(errors="replace")).digest()[:2]
     return f"239.7.{high}.{low}"
 

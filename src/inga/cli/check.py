@@ -7,7 +7,8 @@
   inga check hdfs://cluster/run7 --master spark://cluster:7077 --json
 
 Spark shares the work among cores and machines, and takes some seconds to start. --engine local does the same in this
-process, without Spark and Java: the quicker way up to some ten million events. The answers are equal.
+process, without Spark and Java: the quicker way up to some ten million events, and what is done where there is no Spark or no Java. The
+answers are equal.
 
 Ends with 0 if all checks pass, 1 if one fails, 3 if something that is missing leaves one open.
 """
@@ -20,9 +21,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from inga.certify.checks import CHECKS, check_names
-from inga.cli.output import ProgressLine, listed, print_json, tell
+from inga.cli.output import ProgressLine, listed, print_json, tell, tell_verdicts
 from inga.model.errors import UsageError
-from inga.pipeline.session import LOCAL
+from inga.pipeline.session import LOCAL, find_java, is_submitted
 
 if TYPE_CHECKING:
     from inga.certify.verdict import Answer, Certificate, Witness
@@ -70,7 +71,9 @@ def check_tables(options: argparse.Namespace) -> None:
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Who does the work: `chosen_master` reads these."""
     parser.add_argument(
-        "--engine", choices=("spark", "local"), default="spark", help="local: in this process, without Spark"
+        "--engine",
+        choices=("spark", "local"),
+        help="local: in this process, without Spark (default: spark where it and Java are installed, else local)",
     )
     parser.add_argument("--master", metavar="M", help=f"where Spark runs (default {LOCAL})")
 
@@ -91,14 +94,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(certificate.to_json())
     else:
-        tell(*table(certificate))
+        tell_verdicts(*table(certificate))
     return EXIT_CODES[certificate.verdict]
 
 
 def named_checks(options: argparse.Namespace) -> list[str] | None:
     """What `--checks` says, refused here if it cannot be; None: what the run claims."""
     if options.witnesses < 0:
-        raise UsageError("--witnesses is at least 0")
+        raise UsageError(f"--witnesses is a number from 0 on, not {options.witnesses}")
     checks: list[str] | None = options.checks.split(",") if options.checks else None
     check_names(checks or (), "all")
     return checks
@@ -106,7 +109,8 @@ def named_checks(options: argparse.Namespace) -> list[str] | None:
 
 def chosen_master(options: argparse.Namespace) -> str | None:
     """Where Spark runs; None if it is done without. What has to be installed for that is."""
-    if options.engine == "spark":
+    engine = options.engine or _usual_engine(options.master)
+    if engine == "spark":
         need_spark()
         return options.master or LOCAL
     if options.master is not None:
@@ -117,15 +121,31 @@ def chosen_master(options: argparse.Namespace) -> str | None:
     return None
 
 
+def _usual_engine(master: str | None) -> str:
+    """Spark, where somebody says where it runs, or it can run here; else this process."""
+    if master is not None or is_submitted():
+        return "spark"
+    if find_spec("pyspark") is None:
+        return "local"
+    try:
+        find_java()
+    except UsageError:
+        return "local"
+    return "spark"
+
+
 def need_spark() -> None:
     """Say what to install, before anything is imported that needs it."""
-    _need("numpy", "pyarrow", "pyspark")
+    _need("numpy", "pyarrow", "pyspark", extra="spark")
 
 
-def _need(*packages: str) -> None:
+def _need(*packages: str, extra: str = "trace") -> None:
     for package in packages:
         if find_spec(package) is None:
-            raise UsageError(f"{package} is not installed; certification needs it: pip install inga[spark]")
+            without = ", or use --engine local, which needs only 'inga[trace]'" if extra == "spark" else ""
+            raise UsageError(
+                f"{package} is not installed; certification needs it: pip install 'inga[{extra}]'{without}"
+            )
 
 
 @contextmanager

@@ -14,17 +14,19 @@ import sys
 import webbrowser
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inga.certify.verdict import Certificate
 from inga.cli.check import add_engine_options, chosen_master, watched
 from inga.cli.output import ProgressLine, print_json, tell
 from inga.cli.report import describe, write
 from inga.model.errors import UsageError
-from inga.pipeline.jobs import Tables, report_tables
-from inga.pipeline.session import using
 from inga.runs.live import run as run_live
 from inga.trial.result import Result
 from inga.trial.trial import VIA, Trial
+
+if TYPE_CHECKING:
+    from inga.certify.verdict import Certificate
+    from inga.pipeline.jobs import Tables
 
 ORDERS = ("fifo", "causal")
 SHOWN = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -99,7 +101,10 @@ def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
     return result
 
 
-def _certify(traces: list[Path], options: argparse.Namespace, master: str | None) -> list[Tables]:
+def _certify(traces: list[Path], options: argparse.Namespace, master: str | None) -> "list[Tables]":
+    from inga.pipeline.jobs import report_tables
+    from inga.pipeline.session import using
+
     with watched(options, master) as progress, using(None, master) as session:
         return [
             report_tables(str(trace), SHOWN, session=session, master=master, progress=progress)
@@ -107,13 +112,13 @@ def _certify(traces: list[Path], options: argparse.Namespace, master: str | None
         ]
 
 
-def _kept(tables: Tables) -> bool:
+def _kept(tables: "Tables") -> bool:
     """Whether every check that the order claims passed."""
     promised = tables.trace.manifest.guarantees
     return all(check.verdict == "pass" for check in tables.certificate.checks if check.name in promised)
 
 
-def _verdicts(tables: list[Tables]) -> list[str]:
+def _verdicts(tables: "list[Tables]") -> list[str]:
     """A line per check, a column per order; what an order does not promise stands in brackets."""
     orders = [each.trace.manifest.order for each in tables]
     lines = ["", f"{'':<12}" + "".join(f"{order:<24}" for order in orders)]
@@ -125,13 +130,13 @@ def _verdicts(tables: list[Tables]) -> list[str]:
     return lines
 
 
-def _cell(name: str, tables: Tables) -> str:
+def _cell(name: str, tables: "Tables") -> str:
     check = next(check for check in tables.certificate.checks if check.name == name)
     text = f"fails {check.violations:,} times" if check.verdict == "fail" else check.verdict
     return text if name in tables.trace.manifest.guarantees else f"({text})"
 
 
-def _example(certificate: Certificate) -> str:
+def _example(certificate: "Certificate") -> str:
     """The first violation of causality, in words."""
     return next(
         (w.text for check in certificate.checks if check.name == "causal" for w in check.witnesses), ""

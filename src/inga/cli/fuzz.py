@@ -40,7 +40,9 @@ def _names(text: str) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     if options.runs < 1 or options.jobs < 1 or options.seed < 0:
-        raise UsageError("--runs and --jobs are at least 1, --seed at least 0")
+        raise UsageError(
+            f"--runs and --jobs are at least 1 and --seed at least 0, not {options.runs}, {options.jobs} and {options.seed}"
+        )
     if options.replay is not None:
         return _replay(options)
     decoders = chosen(options.only)

@@ -41,7 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.runs < 1 or options.jobs < 1 or options.seed < 0:
-        raise UsageError("--runs and --jobs are at least 1, --seed at least 0")
+        raise UsageError(
+            f"--runs and --jobs are at least 1 and --seed at least 0, not {options.runs}, {options.jobs} and {options.seed}"
+        )
     if options.until_failure and options.keep_going:
         raise UsageError(
             "--until-failure ends with the first failure, --keep-going with none: say one of them"

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     if (options.out is None) != options.only_try:
         raise UsageError("name a directory to make, OUT, or --try to write nothing, not both")
     if options.bad < 0:
-        raise UsageError("--bad is at least 0")
+        raise UsageError(f"--bad is a number of lines from 0 on, not {options.bad}")
     started = monotonic()
     progress = ProgressLine("events read", None, quiet=options.quiet)
     try:

@@ -6,13 +6,15 @@ has holes), 130 interrupted.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
-from importlib.metadata import version
+from typing import NoReturn
 
+from inga import __version__
 from inga.cli.output import tell
 from inga.model.compiled import compiled
 from inga.model.errors import IngaError
+from inga.model.text import suggest
 
 COMMANDS = {
     "demo": "the main job: talk, trace, certify, show",
@@ -38,8 +40,26 @@ COMMANDS = {
     "dissect": "MIOP, GIOP and ReMIOP's control packets in a capture file",
     "ior": "what a reference to an object or a group says",
     "bench": "measure, as ratios against a baseline of the same run",
+    "completion": "a script that completes commands and options in a shell",
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
+
+EXTRAS = {
+    "numpy": "trace",
+    "pyarrow": "trace",
+    "pandas": "spark",
+    "pyspark": "spark",
+    "py4j": "spark",
+    "cryptography": "secure",
+    "duckdb": "bench",
+    "polars": "bench",
+    "numba": "fast",
+    "zmq": "bench",
+}
+"""The extra of pyproject.toml that brings a package."""
+
+SPARK = {"demo", "metrics", "order", "stamp", "lab", "bench"}
+"""Commands that need more than `trace` brings."""
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -47,30 +67,71 @@ OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser(words[0] if words else None).parse_args(words)
+    command = words[0] if words else ""
     try:
+        options = parser({command}).parse(words)
         code: int = import_module(f"inga.cli.{options.command}").run(options)
         return code
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        extra = "spark" if command in SPARK and EXTRAS[package] == "trace" else EXTRAS[package]
+        tell(
+            f"inga {command}: this needs {package}, which is not installed: pip install 'inga[{extra}]'",
+            file=sys.stderr,
+            tone="bad",
+        )
+        return BAD_USE
     except KeyboardInterrupt:
         tell("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         return OK
     except (IngaError, OSError) as error:
-        tell(f"inga {options.command}: {error}", file=sys.stderr)
+        tell(f"inga {command}: {error}", file=sys.stderr, tone="bad")
         return BAD_USE
 
 
-def _parser(wanted: str | None) -> argparse.ArgumentParser:
-    """Only the wanted command's module is imported: `inga --help` is instant."""
-    parser = argparse.ArgumentParser(
-        prog="inga", description="Group communication in which nothing arrives before its cause."
-    )
+class Parser(argparse.ArgumentParser):
+    """Whoever misspells a command or an option is told which one is like it."""
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """The options of a command line, or an error that helps."""
+        options, unknown = self.parse_known_args(words)
+        if unknown:
+            self._refuse(options.command, unknown)
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        first, _, rest = message.partition("invalid choice: ")
+        wrong, _, choices = rest.partition(" (choose from ")
+        if choices and self._subparsers is not None:
+            known = [choice.strip(" '") for choice in choices.rstrip(")").split(",")]
+            message = f"{first}invalid choice: {wrong}{suggest(wrong.strip(chr(39)), known)}"
+        super().error(message)
+
+    def _refuse(self, command: str, unknown: Sequence[str]) -> NoReturn:
+        action = next(each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        sub: argparse.ArgumentParser = action.choices[command]
+        known = [option for each in sub._actions for option in each.option_strings]
+        option = next((each for each in unknown if each.startswith("-")), None)
+        if option is None:
+            sub.error(f"too many arguments: {' '.join(unknown)}")
+        name = option.partition("=")[0]
+        meant = suggest(name, known)
+        hint = meant if "did you mean" in meant else f"; inga {command} --help lists them"
+        sub.error(f"no option {name}{hint}")
+
+
+def parser(wanted: Collection[str]) -> Parser:
+    """Only the wanted commands' modules are imported: `inga --help` is instant."""
+    parser = Parser(prog="inga", description="Group communication in which nothing arrives before its cause.")
     kind = "compiled" if compiled else "interpreted"
-    parser.add_argument("--version", action="version", version=f"inga {version('inga')}, {kind}")
+    parser.add_argument("--version", action="version", version=f"inga {__version__}, {kind}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, help_text in COMMANDS.items():
-        module = import_module(f"inga.cli.{name}") if name == wanted else None
+        module = import_module(f"inga.cli.{name}") if name in wanted else None
         sub = commands.add_parser(
             name,
             help=help_text,

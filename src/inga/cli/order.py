@@ -96,6 +96,6 @@ def _check(options: argparse.Namespace) -> None:
             if getattr(options, name):
                 raise UsageError(f"--{name.replace('_', '-')} goes with --stream")
     if options.give_up is not None and not options.give_up >= 0:
-        raise UsageError("--give-up is not negative")
+        raise UsageError(f"--give-up is not negative: {options.give_up:g} is")
     if not options.poll > 0:
-        raise UsageError("--poll is above 0")
+        raise UsageError(f"--poll is a number of milliseconds above 0, not {options.poll:g}")

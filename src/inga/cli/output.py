@@ -1,17 +1,42 @@
 """What commands print: results to standard output, progress to standard error."""
 
+import os
+import re
 import sys
 from time import monotonic
 from typing import Any, TextIO
 
 from inga.model.text import json_line, printable
 
+COLOURS = {"good": 32, "bad": 31, "doubt": 33}
+"""Of lines on a terminal, by tone: green, red, yellow."""
 
-def tell(*lines: str, file: TextIO | None = None) -> None:
+TONES = {"pass": "good", "fail": "bad", "unknown": "doubt"}
+"""Of verdicts."""
+
+_VERDICT = re.compile(r"(?:verdict: |\w+ +)(pass|fail|unknown)\b")
+
+
+def tell(*lines: str, file: TextIO | None = None, tone: str | None = None) -> None:
     """Print lines in which names and words of others may stand: whatever would steer a terminal, or begin a line of its
-    own, is escaped. All commands print by this and by `print_json`."""
+    own, is escaped. All commands print by this and by `print_json`. A `tone` is a colour on terminals that have some."""
     for line in lines:
-        print(printable(line), file=file, flush=file is sys.stderr)
+        text = printable(line)
+        if tone is not None and has_colours(sys.stdout if file is None else file):
+            text = f"\033[{COLOURS[tone]}m{text}\033[0m"
+        print(text, file=file, flush=file is sys.stderr)
+
+
+def tell_verdicts(*lines: str) -> None:
+    """The same for a table in which lines that begin with a verdict, or a check and its verdict, have its tone."""
+    for line in lines:
+        found = _VERDICT.match(line)
+        tell(line, tone=TONES[found[1]] if found else None)
+
+
+def has_colours(file: TextIO) -> bool:
+    """Whether it is a terminal whose user wants colours: https://no-color.org, and TERM=dumb."""
+    return file.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_json(content: dict[str, Any]) -> None:
@@ -45,10 +70,10 @@ class ProgressLine:
         if self._quiet or now - self._shown < (self.BAR_SECONDS if self._terminal else self.LINE_SECONDS):
             return
         self._shown = now
+        text = f"{self._what}: {done:,}" + (f" of {self._total:,}" if self._total else "")
         rate = done / max(now - self._started, 1e-9)
-        text = (
-            f"{self._what}: {done:,}" + (f" of {self._total:,}" if self._total else "") + f", {rate:,.0f}/s"
-        )
+        if rate >= 1:  # of a few things that take long, a rate says nothing
+            text += f", {rate:,.0f}/s"
         if not self._terminal:
             print(text, file=sys.stderr, flush=True)
             return

@@ -11,7 +11,9 @@ Ends with 0 if the order kept all it promises, 1 if not. Times are in millisecon
 """
 
 import argparse
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from inga.sim.simulator import Unquiet
 from inga.sim.trials import simulate_trial
 from inga.trial.calls import CallLoad, CallResult, tally_class
 from inga.trial.course import TellStory
+from inga.trial.people import member_names
 from inga.trial.result import Result, judge
 from inga.trial.trial import DATAGRAM, DETECT, PAUSE, Trial
 
@@ -177,7 +180,9 @@ def check_trial_options(options: argparse.Namespace) -> None:
     """What does not exist yet, or cannot be meant."""
     recipe = find(options.order)
     if options.join < 0:
-        raise UsageError("--join is the number of members that come later, so not below 0")
+        raise UsageError(
+            f"--join is the number of members that come later, so not below 0: {options.join} is"
+        )
     if options.join or options.crash or options.pause or options.partition:
         refuse_late(recipe, options.detect or DETECT)
     recipe.level_of(options.deliver)
@@ -214,13 +219,10 @@ def show(result: Result, options: argparse.Namespace, *measured: str) -> None:
     if isinstance(result, CallResult):
         for line in (*result.summary, *came_through, *result.witnesses):
             tell(line)
-        tell(
-            f"promised guarantees: {result.violations:,} violations"
-            if result.violations
-            else "all promises kept"
-        )
+        _tell_verdict(result)
         return
     pdus = result.pdus
+    people = member_names(result.members)
     tell(
         f"{result.order}: {result.members} members, seed {result.seed}: {result.sent:,} sent, "
         f"{result.delivered:,} of {result.expected:,} delivered in {result.seconds:.3f} s"
@@ -238,13 +240,34 @@ def show(result: Result, options: argparse.Namespace, *measured: str) -> None:
     for line in (*came_through, *measured):
         tell(line)
     for name, count in result.unpromised.items():
-        tell(f"not promised: {count:,} {name} violations")
-    kept = "all promises kept" if result.judged else "not judged"
-    tell(f"promised guarantees: {result.violations:,} violations" if result.violations else kept)
+        example = result.examples.get(name)
+        tell(
+            f"not promised by {result.order}: {name}, violated {count:,} times"
+            + (f", for example: {_named(example, people)}" if example else "")
+        )
+    if result.judged:
+        _tell_verdict(result)
+    else:
+        tell("not judged")
     for witness in result.witnesses[:5]:
-        tell(f"  {witness}")
+        tell(f"  {_named(witness, people)}", tone="bad")
     if result.trace:
         tell(f"trace: {result.trace}")
+
+
+def _tell_verdict(result: Result) -> None:
+    broken = f"promised guarantees: {result.violations:,} violations"
+    tell(broken if result.violations else "all promises kept", tone="bad" if result.violations else "good")
+
+
+def _named(witness: str, people: Sequence[str]) -> str:
+    """What the oracle says of a site, with the name of the member."""
+
+    def name(found: re.Match[str]) -> str:
+        site = int(found[1])
+        return people[site] if site < len(people) else found[0]
+
+    return re.sub(r"\bsite (\d+)\b", name, witness)
 
 
 def pair_of_methods(text: str) -> tuple[str, str]:
@@ -290,5 +313,7 @@ def _play(options: argparse.Namespace) -> int:
         for name, taken in orders.items():
             tell(f"{name} took {' '.join(map(str, taken)) or 'nothing'}")
         for witness in board.oracle.witnesses:
-            tell(witness)
+            promised = witness.partition(":")[0] not in unpromised
+            excuse = "" if promised else f" (not promised by {recipe.name})"
+            tell(f"{_named(witness, list(orders))}{excuse}", tone="bad" if promised else "doubt")
     return 1 if violations else 0

@@ -46,9 +46,9 @@ def run(options: argparse.Namespace) -> int:
     if options.name not in members and not options.late:
         raise UsageError(f"{options.name!r} is not one of --members; list it everywhere, or join with --late")
     if not options.flush >= 0:
-        raise UsageError("--flush is not negative")
+        raise UsageError(f"--flush is a number of milliseconds from 0 on, not {options.flush:g}")
     if options.records is not None and options.records < 1:
-        raise UsageError("--records is at least 1")
+        raise UsageError(f"--records is at least 1, not {options.records}")
     find(options.order)
     log = LogWriter(options.log, options.group)
     first = log.next

@@ -49,7 +49,7 @@ class RunVerdict(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     if options.last is not None and options.last < 1:
-        raise UsageError("--last is at least 1")
+        raise UsageError(f"--last is at least 1, not {options.last}")
     from inga.pipeline import tables
 
     rows = tables.read(options.directory, "verdicts")

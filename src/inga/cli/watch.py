@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from inga.pipeline.watching import watch_trace
 
     if not options.poll > 0:
-        raise UsageError("--poll is above 0")
+        raise UsageError(f"--poll is a number of milliseconds above 0, not {options.poll:g}")
     checks = named_checks(options)
     if options.webhook is not None:
         check_url(options.webhook)

@@ -27,7 +27,7 @@ try:
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError:
     raise KeysError(
-        "missing", "certificates need the package `cryptography`: pip install inga[secure]"
+        "missing", "certificates need the package `cryptography`: pip install 'inga[secure]'"
     ) from None
 
 Extension = TypeVar("Extension", bound=x509.ExtensionType)

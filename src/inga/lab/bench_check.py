@@ -5,7 +5,7 @@ first, so start-up is in neither, and then take turns; medians count. The baseli
 read, and adds it up.
 
 Others do the same on one machine, in a process of their own: pyarrow with the kernels of the checks and no Spark, and
-DuckDB and Polars, if they are installed (`pip install inga[bench]`), by a window over the rows. Those two cannot look
+DuckDB and Polars, if they are installed (`pip install 'inga[bench]'`), by a window over the rows. Those two cannot look
 into packed vectors, so they are given `fifo` alone, which is less than a third of the work.
 """
 
@@ -173,7 +173,7 @@ RIVALS = {
 def _is_there(name: str, rival: _Rival, note: Callable[[str], None]) -> bool:
     there = find_spec(rival.package) is not None
     if not there:
-        note(f"nothing for {name}: {rival.package} is not installed (pip install inga[bench])")
+        note(f"nothing for {name}: {rival.package} is not installed (pip install 'inga[bench]')")
     return there
 
 

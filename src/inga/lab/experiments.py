@@ -16,6 +16,7 @@ from typing import Any
 
 from inga.lab.bench import SayProgress
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 
 HOLDS, ROUGHLY, NOT_REPRODUCED = "holds", "roughly", "not reproduced"
 NOT_STATED = "not stated"
@@ -83,6 +84,6 @@ EXPERIMENTS = {
 def find_experiment(name: str, **more: Any) -> Experiment:
     """The experiment of that name, which is told what it takes of `more`."""
     if name not in EXPERIMENTS:
-        raise UsageError(f"no experiment {name!r}; there is {', '.join(EXPERIMENTS)}")
+        raise UsageError(f"no experiment {name!r}{suggest(name, EXPERIMENTS)}")
     run = import_module(EXPERIMENTS[name]).run
     return partial(run, **{each: more[each] for each in more if each in signature(run).parameters})

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, TypeVar
 
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 
 Made = TypeVar("Made")
 
@@ -23,9 +23,7 @@ def settle(kind: type[Made], layer: str, said: Mapping[str, Any]) -> Made:
     known = names_of(kind)  # type: ignore[arg-type]  # mypy: classes can be hashed, too
     for name in said:
         if name not in known:
-            close = get_close_matches(name, known, 1)
-            meant = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known) or 'none'}"
-            raise UsageError(f"layer {layer!r} has no setting {name!r}{meant}")
+            raise UsageError(f"layer {layer!r} has no setting {name!r}{suggest(name, known)}")
     return kind(**said)
 
 

@@ -34,7 +34,7 @@ class Faults:
             if not 0 <= getattr(said, name) <= 1:
                 raise UsageError(f"{name} is a probability between 0 and 1, not {getattr(said, name)!r}")
         if said.loss == 1:
-            raise UsageError("with a loss of 1 nothing ever arrives")
+            raise UsageError("with a loss of 1 nothing ever arrives: take less")
         if not 0 <= said.delay_min <= said.delay_max:
             raise UsageError(f"delay {said.delay_min}:{said.delay_max} is not MIN:MAX with 0 <= MIN <= MAX")
 
@@ -109,7 +109,7 @@ class Shape(Layer):
     def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
         """Delay what is sent to that member from now on; 0 ends it."""
         if seconds < 0 or jitter < 0:
-            raise UsageError("a delay and its jitter are not negative")
+            raise UsageError(f"a delay and its jitter are not negative: {seconds:g} and {jitter:g}")
         name = self.stack.view.names[member]
         if seconds:
             self._peers[name] = PeerDelay(seconds, jitter, keep_order)

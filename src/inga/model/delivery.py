@@ -9,7 +9,7 @@ from inga.model.stamp import Deps, Stamp
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Batch:
-    """The messages of one packet, in the order they were sent, with what orders them."""
+    """The messages of one packet, `payloads`, in the order they were sent, with what orders them; `sender` sent them all."""
 
     __slots__ = ("packet", "payloads", "sender")
 
@@ -23,22 +23,27 @@ class Batch:
 
     @property
     def src(self) -> int:
+        """The place of its sender in the view it was sent in."""
         return self.packet.src
 
     @property
     def seq(self) -> int:
+        """Which of the packets of its sender it came in, counted from 1."""
         return self.packet.seq
 
     @property
     def view(self) -> int:
+        """The number of the view it was sent in."""
         return self.packet.view
 
     @property
     def stamp(self) -> Stamp | None:
+        """What orders it, as it travelled; None where the order needs none."""
         return self.packet.stamp
 
     @property
     def deps(self) -> Deps | None:
+        """Of each member: how many of its packets are in the causal past; None where the order carries no vector."""
         return self.packet.deps
 
     @property
@@ -65,10 +70,12 @@ class Batch:
 
     @property
     def branch(self) -> int:
+        """Which line of talk it continues, where concurrent messages open new ones."""
         return self.packet.branch
 
     @property
     def merged(self) -> tuple[int, ...]:
+        """Lines of talk that end in this one, since its sender knew them all."""
         return self.packet.merged
 
     def __len__(self) -> int:
@@ -83,7 +90,7 @@ class Batch:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Delivery:
-    """One message, in its place in the order."""
+    """One message, in its place in the order. `data` is what was sent: `bytes(delivery.data)` makes a copy to keep."""
 
     __slots__ = ("batch", "data", "index")
 
@@ -94,46 +101,57 @@ class Delivery:
 
     @property
     def sender(self) -> str:
+        """The name of the member that sent it."""
         return self.batch.sender
 
     @property
     def src(self) -> int:
+        """The place of its sender in the view it was sent in."""
         return self.batch.packet.src
 
     @property
     def seq(self) -> int:
+        """Which of the packets of its sender it came in, counted from 1."""
         return self.batch.packet.seq
 
     @property
     def view(self) -> int:
+        """The number of the view it was sent in."""
         return self.batch.packet.view
 
     @property
     def stamp(self) -> Stamp | None:
+        """What orders it, as it travelled; None where the order needs none."""
         return self.batch.packet.stamp
 
     @property
     def deps(self) -> Deps | None:
+        """Of each member: how many of its packets are in the causal past; None where the order carries no vector."""
         return self.batch.packet.deps
 
     @property
     def height(self) -> int:
+        """Packets in the causal past, that of this message included; 0 where the order carries no vector."""
         return self.batch.height
 
     @property
     def concurrent(self) -> bool:
+        """Whether something already known here neither caused it nor was caused by it."""
         return self.batch.packet.concurrent
 
     @property
     def concurrent_with(self) -> list[tuple[int, int, int]]:
+        """(member, first, last) of the known packets concurrent with this one."""
         return self.batch.concurrent_with
 
     @property
     def branch(self) -> int:
+        """Which line of talk it continues, where concurrent messages open new ones."""
         return self.batch.packet.branch
 
     @property
     def merged(self) -> tuple[int, ...]:
+        """Lines of talk that end in this one, since its sender knew them all."""
         return self.batch.packet.merged
 
     @property

@@ -20,6 +20,7 @@ class Receipt:
         self._callbacks: dict[str, list[Callable[[], None]]] = {}
 
     def has(self, level: str) -> bool:
+        """Whether the level is reached."""
         return level in self._reached
 
     def is_awaited(self, level: str) -> bool:

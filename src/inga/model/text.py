@@ -1,7 +1,17 @@
 """Text of others, such as names: what may be written to a log or a terminal."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """The end of a sentence that refuses a name: the known one that it resembles, or else all of them."""
+    from difflib import get_close_matches  # only those who misspell something pay for it
+
+    choices = list(known)
+    close = get_close_matches(str(name), choices, 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(choices) or 'none'}"
 
 
 def printable(text: str) -> str:

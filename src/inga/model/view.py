@@ -15,6 +15,7 @@ class Member:
 
     @property
     def identity(self) -> tuple[str, int]:
+        """Name and incarnation: never that of another process."""
         return self.name, self.incarnation
 
     def reborn(self, free: int = 0) -> "Member":

@@ -1,5 +1,6 @@
 """Where a group meets: `via` strings, member addresses, and the interface multicast leaves by."""
 
+import errno
 import fcntl
 import os
 import socket
@@ -86,6 +87,18 @@ def place_of(text: str) -> HostPort | None:
         return parse_host_port(text, "somebody")
     except UsageError:
         return None
+
+
+def why_not(error: OSError) -> str:
+    """Why a socket cannot be opened at an address, and what to do about it."""
+    advice = {
+        errno.EADDRINUSE: "; choose another port, or end the program that has this one",
+        errno.EADDRNOTAVAIL: "; this machine has no such address: `ip address` lists those it has",
+        errno.ENODEV: "; this machine has no such interface: `ip address` lists those it has",
+        errno.EACCES: "; ports below 1024 take the rights of root: choose a higher one",
+    }.get(error.errno or 0, "")
+    # asyncio puts the system's words at the end of its own.
+    return f"{os.strerror(error.errno) if error.errno else error}{advice}"
 
 
 def choose_interface(via: Via, wanted: str | None) -> Interface:

@@ -16,7 +16,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.model.stats import Traffic
 from inga.net import sieve
-from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, place_of
+from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, place_of, why_not
 from inga.net.log import report
 from inga.stack.guard import Guard
 from inga.stack.native import Direct, Outsider
@@ -257,7 +257,7 @@ class MulticastCarrier(UdpCarrier):
             own.close()
             shared.close()
             where = f"{self._target[0]}:{self._target[1]} on {self._interface.address}"
-            raise UsageError(f"cannot receive multicast at {where}: {error.strerror}") from None
+            raise UsageError(f"cannot receive multicast at {where}: {why_not(error)}") from None
         self._own = own  # only now: a socket without its interface would multicast by the default route
         self.granted = min(_enlarge(shared), _enlarge(own))
         report(
@@ -310,7 +310,7 @@ class UnicastCarrier(UdpCarrier):
         except OSError as error:
             own.close()
             host, port = self._members[self._me]
-            raise UsageError(f"cannot listen at {host}:{port}: {error.strerror}") from None
+            raise UsageError(f"cannot listen at {host}:{port}: {why_not(error)}") from None
         self._own = own
         self.granted = _enlarge(own)
         self._listen(own, deliver)

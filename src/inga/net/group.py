@@ -12,6 +12,7 @@ from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, Excluded, IngaError, NoMajority, TraceError, UsageError, WouldBlock
 from inga.model.event import Incident
 from inga.model.stats import Stats
+from inga.model.text import suggest
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
@@ -36,7 +37,10 @@ second."""
 
 
 class Group(ObjectCalls):
-    """What `inga.join` gives: send, iterate, know who is here."""
+    """A live member of a group: what `async with inga.join(...) as group` gives.
+
+    `group.name` is the group's name, `group.me` this member's. One task sends, one iterates; both may be the same.
+    """
 
     def __init__(
         self,
@@ -92,7 +96,11 @@ class Group(ObjectCalls):
     # Sending
 
     async def send(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
-        """Queue one message for everybody else, or for some; waits only while the window is closed."""
+        """Send one message, of bytes, to everybody else; `to` names one member or several instead.
+
+        It returns once the message is queued, and waits only while too much of ours is under way (flow control). Whoever has to
+        know that it arrived awaits `receipt.reached("confirmed")`.
+        """
         stack = self.stack
         driver = self._driver
         is_simple = to is None and type(data) is bytes and stack.others
@@ -108,7 +116,7 @@ class Group(ObjectCalls):
         return self._send([_immutable(data)], to)
 
     def post(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
-        """The same without waiting: raises WouldBlock while the window is closed."""
+        """The same without waiting, also outside of coroutines: raises `WouldBlock` while too much of ours is under way."""
         if not self.stack.writable or self._driver.writers:
             self._check_open()
             self.stack.views.refuse_if_paused()
@@ -118,12 +126,12 @@ class Group(ObjectCalls):
     async def send_many(
         self, messages: Iterable[bytes], to: str | Iterable[str] | None = None
     ) -> LiveReceipt:
-        """Many at once; the receipt is that of the last."""
+        """Send many messages at once, in their order, which costs less than one by one; the receipt is that of the last."""
         payloads = list(messages)
         if set(map(type, payloads)) != _JUST_BYTES:
             payloads = list(map(_immutable, payloads))
         if not payloads:
-            raise UsageError("nothing to send")
+            raise UsageError("send_many was given no messages: pass at least one")
         receipt: LiveReceipt | None = None
         at = 0
         while at < len(payloads):
@@ -137,15 +145,21 @@ class Group(ObjectCalls):
     # Receiving
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
+        """`async for delivery in group`: messages of others, in the order of the group.
+
+        Taking a delivery makes it a cause of what is sent afterwards. The iteration ends when the group is closed, by `close` or at
+        the end of `async with`, not when others leave; it raises `Excluded` if the others removed this member, and
+        whatever else ended it. After `break` another loop goes on where it stopped. There is one iteration at a time.
+        """
         return self._reading.claim(self._reading.deliveries())
 
     def batches(self) -> AsyncIterator[Batch]:
-        """Whole packets, each taken at once: the fast way."""
+        """`async for batch in group.batches()`: all messages of a packet at once, in `batch.payloads`; the fast way."""
         return self._reading.claim(self._reading.batches())
 
     def items(self) -> AsyncIterator[Delivery | View | Incident]:
-        """Deliveries and views, each view at its exact place in the order, and what else happens to this member: `Paused`,
-        `Resumed`."""
+        """`async for item in group.items()`: deliveries and views, each view at its exact place in the order, and what else happens
+        to this member: `Paused`, `Resumed`, `Missed`."""
         return self._reading.claim(self._reading.deliveries_and_views())
 
     # Who is here
@@ -460,7 +474,7 @@ class Group(ObjectCalls):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("the group is closed")
+            raise UsageError("the group is closed: use it inside of `async with inga.join(...) as group`")
         if self._error is not None:
             raise UsageError(f"the group has failed: {self._error}")
 
@@ -471,13 +485,15 @@ class Group(ObjectCalls):
         for name in to:
             mask |= 1 << self._member(name)
         if not mask:
-            raise UsageError("a message needs at least one destination")
+            raise UsageError(
+                "a message needs at least one destination: to=[] names nobody; leave `to` out for everybody"
+            )
         return mask
 
     def _member(self, name: str) -> int:
         index = self._index.get(name)
         if index is None:
-            raise UsageError(f"{name!r} is not a member of this group; there are {', '.join(self._index)}")
+            raise UsageError(f"{name!r} is not a member of this group{suggest(name, self._index)}")
         return index
 
 

@@ -16,6 +16,7 @@ from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, addresses_of
 from inga.net.guarding import guard_of, warn_plain
+from inga.net.joining import Joining
 from inga.net.log import report
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
@@ -36,8 +37,7 @@ from inga.trace.schema import load_pyarrow
 from inga.trial.manifest import manifest_of
 
 
-@asynccontextmanager
-async def join(
+def join(
     group: str,
     name: str,
     *,
@@ -48,7 +48,7 @@ async def join(
     late: bool = False,
     address: str | None = None,
     **options: Unpack[JoinOptions],
-) -> AsyncIterator[Group]:
+) -> Joining:
     """Be a member of a group for as long as the `async with` block runs.
 
     Members find each other by multicast. Where `via` is `unicast` or `tcp`, `address="host:port"` says where we are to be
@@ -60,8 +60,26 @@ async def join(
 
     `order` is what messages are delivered in. `trace` writes what happens here to a directory that members share. `late`
     joins a group that runs already, and waits until there is one; `members`, if there are, are those it was founded with.
-    All other options are explained in `inga.net.options`.
+    All other options are those of `inga.net.options.JoinOptions`.
     """
+    return Joining(
+        f"{name!r} in {group!r}", _membership(group, name, members, via, order, trace, late, address, options)
+    )
+
+
+@asynccontextmanager
+async def _membership(
+    group: str,
+    name: str,
+    members: Sequence[str] | Mapping[str, str] | None,
+    via: str,
+    order: str,
+    trace: str | os.PathLike[str] | None,
+    late: bool,
+    address: str | None,
+    options: JoinOptions,
+) -> AsyncIterator[Group]:
+    """A member from beginning to end."""
     said = complete(options)
     states = StateHooks.of(said)
     recipe = _check(name, members, order, late=late, detect=said["detect"])
@@ -407,9 +425,9 @@ def _check(
         return recipe
     names = list(members)
     if isinstance(members, str) or not all(names):
-        raise UsageError("members is a list of names, or a dict of names and addresses")
+        raise UsageError(f"members is a list of names, or a dict of names and addresses, not {members!r}")
     if len(set(names)) < len(names):
-        raise UsageError("two members of one name")
+        raise UsageError(f"two members of one name in {', '.join(names)}: give each a name of its own")
     if not late and name not in names:
         raise UsageError(
             f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"

@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 
 from inga.model.errors import NoMajority, UsageError, WouldBlock
 from inga.model.invocation import ASYNCHRONOUS, DEADLOCK, ONE_WAY, SYNCHRONOUS
+from inga.model.text import suggest
 from inga.net.driver import Driver
 from inga.objects.calling import FIRST, Invocation, check_answers
 from inga.objects.declare import Abort, ObjectClass, Target
@@ -316,9 +317,13 @@ class Transaction:
 
     def _put(self, command: Callable[[Any], Awaitable[Any]] | None) -> None:
         if self._root is None:
-            raise UsageError("a transaction is used inside `async with`")
+            raise UsageError(
+                "a transaction is used inside `async with`: async with group.transaction() as tx"
+            )
         if self._ended is not None and self._ended.done():
-            raise self._ended.exception() or UsageError("this transaction is over")
+            raise self._ended.exception() or UsageError(
+                "this transaction is over: begin another one with group.transaction()"
+            )
         self._commands.put_nowait(command)
 
     async def _do(self, ask: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -376,8 +381,7 @@ class Proxy:
         if op.startswith("_"):
             raise AttributeError(op)
         if op not in self._cls.methods:
-            known = ", ".join(self._cls.methods)
-            raise UsageError(f"{self._cls.__name__} has no method {op!r}; there are {known}")
+            raise UsageError(f"{self._cls.__name__} has no method {op!r}{suggest(op, self._cls.methods)}")
         return ProxyMethod(self._caller, self._cls, self._name, op, self._answers)
 
     def __dir__(self) -> list[str]:

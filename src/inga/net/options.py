@@ -10,7 +10,6 @@ last ten messages instead, `history=2.5` those of the last 2.5 seconds. See docs
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from difflib import get_close_matches
 from math import inf
 from typing import Any, TypedDict, cast
 
@@ -19,10 +18,14 @@ from inga.keys.secret import Secret
 from inga.layers.numbers import check_seconds
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 from inga.net.seeds import Seeds
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import check_partition
 from inga.session.slow import PATIENCE, check_policy
+
+ARGUMENTS = ("members", "via", "order", "trace", "late", "address")
+"""What `inga.join` takes by name besides these options."""
 
 DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
 
@@ -131,15 +134,15 @@ def complete(options: JoinOptions) -> JoinOptions:
     """The same with what was not said, checked as far as that needs no order."""
     for name in options:
         if name not in DEFAULTS:
-            close = get_close_matches(name, DEFAULTS, 1)
-            meant = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(DEFAULTS)}"
-            raise UsageError(f"inga.join has no option {name!r}{meant}")
+            raise UsageError(f"inga.join has no option {name!r}{suggest(name, (*ARGUMENTS, *DEFAULTS))}")
     said = cast(JoinOptions, {**DEFAULTS, **options})
     datagram_max, window = said["datagram_max"], said["window"]
     if datagram_max is not None and not DATAGRAM_MIN <= datagram_max <= DATAGRAM_MAX:
-        raise UsageError(f"datagram_max is between {DATAGRAM_MIN} and {DATAGRAM_MAX} bytes")
+        raise UsageError(
+            f"datagram_max is between {DATAGRAM_MIN} and {DATAGRAM_MAX} bytes, not {datagram_max}"
+        )
     if window is not None and window < 1:
-        raise UsageError("window is at least 1 byte")
+        raise UsageError(f"window is at least 1 byte, not {window}")
     if said["queue_max"] < QUEUE_MIN:
         raise UsageError(f"queue_max is at least {QUEUE_MIN} bytes: every message fills a smaller queue")
     if said["detect"] is not None:

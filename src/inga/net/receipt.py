@@ -8,7 +8,7 @@ from inga.model.receipt import LEVELS, Receipt
 
 
 class LiveReceipt(Receipt):
-    """What `Group.send` returns."""
+    """What `Group.send` returns: how far the message got, to be awaited."""
 
     __slots__ = ()
     # of one group: `receipts_of_a_group` makes a class for each
@@ -17,7 +17,7 @@ class LiveReceipt(Receipt):
     ended: ClassVar[str] = ""  # why nothing more will be reached
 
     async def reached(self, level: str) -> None:
-        """Wait until the message got so far."""
+        """Wait until the message got so far. `confirmed`: every member that it is for has it."""
         if level not in self.levels:
             known = ", ".join(self.levels) or "none"
             what = "a level of this group's order" if level in LEVELS else "a level"

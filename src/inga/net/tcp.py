@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import cast
 
 from inga.model.errors import UsageError
-from inga.net.address import LOOPBACK_DATAGRAM, HostPort, parse_host_port
+from inga.net.address import LOOPBACK_DATAGRAM, HostPort, parse_host_port, why_not
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
 from inga.net.log import report
 from inga.stack.native import Direct, Outsider
@@ -81,7 +81,7 @@ class TcpCarrier(Carrier):
         try:
             self._server = await loop.create_server(lambda: _Connection(self, deliver, None), host, port)
         except OSError as error:
-            raise UsageError(f"cannot listen at {host}:{port}: {error.strerror}") from None
+            raise UsageError(f"cannot listen at {host}:{port}: {why_not(error)}") from None
         self._deliver = deliver
         self._call(self._members)
 
@@ -292,7 +292,7 @@ class _Connection(asyncio.BufferedProtocol):
         """The first frame of whoever calls us says where it listens."""
         try:
             if frame[:4] != HELLO:
-                raise UsageError("no greeting")
+                raise UsageError("whoever calls says first where it listens, not something else")
             place = parse_host_port(bytes(frame[4:]).decode(), "a caller")
         except (UsageError, UnicodeDecodeError):
             self.refuse("no greeting of a member")

@@ -29,6 +29,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 from inga.model.errors import UsageError
 from inga.model.readonly import BY_EFFECT, read_only
+from inga.model.text import suggest
 
 Effect = Callable[[Any], Any]
 """From the state before to the state after; it leaves the one it was given as it was."""
@@ -330,7 +331,7 @@ def check_compatible(
     some_calls = [Call(each[0], tuple(each[1:])) for each in _drawn(calls, rng, runs)]
     for call in some_calls:
         if call.op not in cls.methods:
-            raise UsageError(f"{cls.__name__} has no method {call.op!r}; there are {', '.join(cls.methods)}")
+            raise UsageError(f"{cls.__name__} has no method {call.op!r}{suggest(call.op, cls.methods)}")
     found: dict[tuple[str, ...], Counterexample] = {}
     for example in _examples(cls, some_states, some_calls):
         found.setdefault((example.what, *sorted(call.op for call in example.calls)), example)

@@ -395,7 +395,7 @@ class Host:
     ) -> Awaitable[Any]:
         op, args, named = instance.call
         if target is None:
-            raise UsageError("a client has no methods")
+            raise UsageError("a client has no methods: call those of an object")
         method = find_method(type(target), self.roster.places[instance.place].object, op)
         if instance.undoes is not None:
             # Another copy may have been told to abort before it began. Undone has to equal never begun, so copies of

@@ -19,6 +19,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 from inga.model.errors import TraceError, UsageError
+from inga.model.text import suggest
 from inga.pipeline.files import TaskProgress
 from inga.pipeline.ordering import causal_order, keep_state_on_disk
 from inga.pipeline.restore import Base
@@ -82,14 +83,14 @@ def open_capture(
             raise UsageError("--step and --process choose rows of a trace; for a table, choose them before")
         return Capture(path, found, group)
     if step not in STEPS:
-        raise UsageError(f"no step {step!r} to order by; there are {', '.join(STEPS)}")
+        raise UsageError(f"no step {step!r} to order by{suggest(step, STEPS)}")
     if group is not None:
         raise UsageError("a trace is one group; --group is for tables")
     index = None
     if process is not None:
         names = read_manifest(path).processes
         if process not in names:
-            raise UsageError(f"{path} has no process {process!r}; there are {', '.join(names)}")
+            raise UsageError(f"{path} has no process {process!r}{suggest(process, names)}")
         index = names.index(process)
     # A send is in a trace once; a receipt once per process, each of which has an order of its own.
     return Capture(path, found, None if step == "send" or process else "process", step, index)

@@ -181,6 +181,7 @@ class Metrics(Mapping[str, Any]):
         self.reason = reason  # why there are no delays
 
     def __getitem__(self, name: str) -> Any:
+        """`measured["holds"]`: the DataFrame of that name."""
         return self._frames[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from time import perf_counter
 from typing import Any
 
@@ -46,6 +47,15 @@ def check_trace(
         certificate = certify(source, wanted, witnesses=witnesses)
     certificate.seconds = perf_counter() - started
     return trace, certificate
+
+
+def check_local(
+    path: str | PathLike[str], checks: Sequence[str] | None = None, *, witnesses: int = WITNESSES
+) -> Certificate:
+    """Certify a trace in this process, without Spark and Java, as `inga check --engine local` does: what the run claims,
+    or these checks, or `["all"]`. It needs numpy and pyarrow alone, which `inga[trace]` brings."""
+    _, certificate = check_trace(fspath(path), checks, master=None, witnesses=witnesses)
+    return certificate
 
 
 @dataclass(frozen=True, slots=True)

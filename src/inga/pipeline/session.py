@@ -88,7 +88,7 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise UsageError("Spark is not installed: pip install inga[spark]") from error
+        raise UsageError("Spark is not installed: pip install 'inga[spark]'") from error
     if address := connect_address(master):
         return _connected_session(address)
     if SparkContext._active_spark_context is not None:
@@ -257,7 +257,7 @@ def find_java() -> Java:
             return Java(program, version, found)
         too_old.append(f"{program} is {version or 'unknown'}")
     seen = f" ({'; '.join(too_old)})" if too_old else ""
-    raise UsageError(f"Spark needs Java {JAVA_MIN} or newer{seen}: install one, or pip install inga[java]")
+    raise UsageError(f"Spark needs Java {JAVA_MIN} or newer{seen}: install one, or pip install 'inga[java]'")
 
 
 def _candidates() -> list[tuple[Path, str]]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
+from inga.model.text import suggest
 from inga.objects.hosting import Layout
 from inga.recipes.options import PLACED, UNSAID, Options
 from inga.stack.layer import Layer
@@ -171,10 +171,10 @@ def find(name: str) -> Recipe:
     if not _bring(called):
         import_module(TEACHING)
     if called not in _recipes:
-        raise UsageError(
-            f"no order {name!r}; there are {', '.join(names())}, and to learn from those that inga.recipes.ladder() "
-            f"lists{_meant(name, [*names(), *_recipes])}"
-        )
+        resembled = suggest(name, [*names(), *_recipes])
+        if "did you mean" not in resembled:
+            resembled = f"{suggest(name, names())}; those to learn from are listed by inga.recipes.ladder()"
+        raise UsageError(f"no order {name!r}{resembled}")
     return _recipes[called]
 
 
@@ -213,9 +213,9 @@ def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str], where:
     for name in said:
         if name not in known:
             having = [recipe.name for recipe in _ordinary() if recipe.own and name in recipe.own]
-            there_are = f"there are {', '.join(known)}" if known else "it has none of its own"
-            hint = f"; it is one of order {_listed(having)}" if having else _meant(name, known)
-            raise UsageError(f"order {order!r} has no option {name!r}{where}; {there_are}{hint}")
+            there_are = suggest(name, known) if known else "; it has none of its own"
+            hint = f"; it is one of order {_listed(having)}" if having else ""
+            raise UsageError(f"order {order!r} has no option {name!r}{where}{there_are}{hint}")
 
 
 def _bring(name: str) -> bool:
@@ -231,11 +231,6 @@ def _ordinary() -> list[Recipe]:
     for module in BROUGHT:
         import_module(module)
     return [recipe for recipe in _recipes.values() if not recipe.unsafe]
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -80,6 +80,7 @@ class Repaired(Transport):
     reliable: type[Reliable] = Reliable
 
     def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
+        """Flow control, repair, and what stands below them in every recipe."""
         flow = Flow(**{"queue_max": options.queue_max, **options.flow})
         return [flow, self.reliable(**options.reliable), *_ground(options, name)]
 

@@ -80,7 +80,7 @@ def load_ciphers() -> None:
     try:
         import cryptography.hazmat.primitives.ciphers.aead  # noqa: F401
     except ImportError:
-        raise UsageError("secured groups need the package cryptography: pip install inga[secure]") from None
+        raise UsageError("secured groups need the package cryptography: pip install 'inga[secure]'") from None
 
 
 class _Epoch:

@@ -132,7 +132,8 @@ class Transfer:
         stack = self._session.stack
         lack, self._lack = self._lack, None
         mine = stack.member.identity
-        is_new = bool(view.attempt) and mine != self._identity
+        # Those who found a group have nothing to fetch: there was nobody before them.
+        is_new = bool(view.attempt) and view.number > 1 and mine != self._identity
         self._identity = mine
         self._is_anew, self._unserved = False, set()
         self._choose(view, lack or [])

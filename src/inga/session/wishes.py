@@ -65,7 +65,9 @@ class Wishes:
             order = self._session.stack.view.recipe
             raise UsageError(f"order {order!r} cannot be changed while the group runs")
         if self._own is not None:
-            raise UsageError("this member has asked for a change of order that is still under way")
+            raise UsageError(
+                "this member has asked for a change of order that is still under way: await that first"
+            )
         made(self._build, recipe)  # or it raises what is wrong with it
         self._count += 1
         self._own = _Wish(self._count, recipe, done)

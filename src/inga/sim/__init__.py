@@ -3,9 +3,11 @@
 from inga.sim import Sim, recorded
 """
 
-from inga.sim.board import Board
+from inga.sim.board import Board, replay
+from inga.sim.network import Link
 from inga.sim.recorded import recorded
 from inga.sim.schedule import Schedule
-from inga.sim.simulator import Sim
+from inga.sim.simulator import Sim, Unquiet
+from inga.sim.site import Site
 
-__all__ = ["Board", "Schedule", "Sim", "recorded"]
+__all__ = ["Board", "Link", "Schedule", "Sim", "Site", "Unquiet", "recorded", "replay"]

@@ -133,6 +133,7 @@ class Board:
     # Moves
 
     def send(self, site: int, message: int, dst: int | None = None) -> None:
+        """A site sends a message, to all others or to those of a bit set."""
         event = Send(site, message, dst)
         self.played.append(event)
         stack = self.stacks[site]
@@ -145,6 +146,7 @@ class Board:
         self._collect(site, event)  # who names oneself hears oneself
 
     def arrive(self, message: int, site: int, *, duplicate: bool = False) -> None:
+        """The copy of a message reaches a site, or a duplicate of it does."""
         event = Arrive(message, site, duplicate)
         self.played.append(event)
         if not duplicate:
@@ -263,7 +265,9 @@ class Board:
     def _causal(self, site: int) -> Causal:
         found = next((layer for layer in self.stacks[site].layers if isinstance(layer, Causal)), None)
         if found is None:
-            raise UsageError("only under causal order does a board know what to do about a crash")
+            raise UsageError(
+                "only under causal order does a board know what to do about a crash: use order='causal', or Sim"
+            )
         return found
 
     def install(self, site: int) -> None:

@@ -19,6 +19,7 @@ class Link:
 
     @property
     def delay(self) -> float:
+        """Seconds that a copy takes at most; set, it is what every copy takes."""
         return self.faults.delay_max
 
     @delay.setter

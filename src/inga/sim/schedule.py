@@ -102,6 +102,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> "Schedule":
+        """Read the words that the head of this module describes."""
         words = text.split()
         index = _numbering(words)
         events: list[Event] = []
@@ -136,11 +137,12 @@ def letter(site: int) -> str:
 def _numbering(words: list[str]) -> dict[str, int]:
     """The index of each letter: those who join come behind the others, in the order in which they do."""
     late = [found[1] for word in words if (found := _JOIN.fullmatch(word))]
-    used = {letter for word in words for letter in re.findall(r"[A-Z]", word)} - set(late)
+    # `letter` would do as the name here, but for CPython 3.12.1, which takes it for the function of that name below.
+    used = {site for word in words for site in re.findall(r"[A-Z]", word)} - set(late)
     founders = [letter(index) for index in range(ord(max(used, default="A")) - ord("A") + 1)]
     order = [name for name in founders if name not in late]
     if len(set(late)) < len(late):
-        raise UsageError("nobody joins twice in a schedule")
+        raise UsageError(f"nobody joins twice in a schedule: {', '.join(late)}")
     return {name: index for index, name in enumerate([*order, *late])}
 
 

@@ -31,6 +31,7 @@ from inga.model.errors import UsageError
 from inga.model.html import html_table
 from inga.model.packet import Packet
 from inga.model.steps import Book, Trace
+from inga.model.text import suggest
 from inga.model.view import Member, View
 from inga.recipes import Options, find, refuse_late
 from inga.session.history import KIND
@@ -115,9 +116,9 @@ class Sim:
         if gather and (names or record):
             raise UsageError("who gathers is not named beforehand, nor is such a run recorded: record=False")
         if seeds is not None and not gather:
-            raise UsageError("seeds are for those who gather")
+            raise UsageError("seeds are for those who gather: pass gather=True, too")
         if not names and not gather:
-            raise UsageError("a group needs at least one member")
+            raise UsageError("a group needs at least one member: Sim('alice', 'bob')")
         if len(set(names)) < len(names):
             raise UsageError(f"members have names of their own, not {', '.join(names)}")
         recipe = find(order)
@@ -174,10 +175,11 @@ class Sim:
     # What there is
 
     def __getitem__(self, name: str) -> Site:
+        """`sim["alice"]`: the member of that name."""
         try:
             return self.sites[self._names[name]]
         except KeyError:
-            raise UsageError(f"no member {name!r}; there are {', '.join(self._names)}") from None
+            raise UsageError(f"no member {name!r}{suggest(name, self._names)}") from None
 
     def link(self, source: str, target: str) -> Link:
         """The way from one member to another."""
@@ -189,7 +191,9 @@ class Sim:
             return None
         names = [to] if isinstance(to, str) else list(to)
         if not names:
-            raise UsageError("a message needs at least one destination")
+            raise UsageError(
+                "a message needs at least one destination: to=[] names nobody; leave `to` out for everybody"
+            )
         return sum({1 << self[name].index for name in names})
 
     @property
@@ -226,7 +230,7 @@ class Sim:
     def schedule(self) -> Schedule:
         """The run so far, message by message: sends, arrivals and takes."""
         if self.ledger.recorder is None:
-            raise UsageError("the run was made with record=False")
+            raise UsageError("the run was made with record=False, so it has no schedule: leave that out")
         return Schedule(tuple(self.ledger.recorder.events))
 
     @property

@@ -148,7 +148,7 @@ class Plan:
             told["actions"] = tuple(Action(*each) for each in told.get("actions", ()))
             return cls(**told)
         except (ValueError, TypeError) as error:
-            raise UsageError(f"no plan: {error}") from None
+            raise UsageError(f"this is no plan that could be played: {error}") from None
 
     @property
     def newcomers(self) -> list[int]:

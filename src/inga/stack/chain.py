@@ -190,7 +190,7 @@ def check(layers: tuple[type[Layer], ...], beneath: frozenset[str]) -> None:
         provided |= layer.provides
     kinds = [layer.id for layer in layers if layer.id]
     if len(set(kinds)) < len(kinds):
-        raise UsageError("two layers of one id cannot tell their packets apart")
+        raise UsageError("two layers of one id cannot tell their packets apart: give each an id of its own")
     if not _places(layers)["send"]:
         raise UsageError("no layer takes what the application sends: put `bundle` on top")
 

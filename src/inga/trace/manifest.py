@@ -54,6 +54,7 @@ class Manifest:
         return self.source.startswith("import:")
 
     def to_json(self) -> dict[str, Any]:
+        """What is written to the file."""
         return {key: getattr(self, key) for key in _MANIFEST_RULES} | self.extra
 
     def write(self, directory: str | os.PathLike[str]) -> None:
@@ -88,9 +89,11 @@ class ProcessFile:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
+        """What is written to the file."""
         return {key: getattr(self, key) for key in _PROCESS_RULES} | self.extra
 
     def write(self, directory: str | os.PathLike[str]) -> None:
+        """Put it in its place."""
         write_json(process_path(directory, self.process), self.to_json())
 
     @property
@@ -100,6 +103,7 @@ class ProcessFile:
 
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
+        """Read and check one; `where` names it in errors."""
         content = load_json(text, where)
         _check(content, _PROCESS_RULES, where)
         return cls(**_split(content, _PROCESS_RULES))

@@ -123,10 +123,12 @@ def unpack_deps(data: bytes, n: int = 0) -> Deps:
 
 
 def pack_dst(mask: int, n: int) -> bytes:
+    """A set of members, as bits, in the bytes of a row."""
     return mask.to_bytes((n + 7) // 8, "little")
 
 
 def unpack_dst(data: bytes) -> int:
+    """The set of members as bits."""
     return int.from_bytes(data, "little")
 
 
@@ -153,6 +155,6 @@ def load_pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise UsageError(
-            "Traces on disk need pyarrow and numpy, which are not installed: pip install inga[spark]"
+            "traces on disk need pyarrow and numpy, which are not installed: pip install 'inga[trace]'"
         ) from error
     return pyarrow

@@ -157,7 +157,9 @@ class TraceWriter(Rows):
         cells, self._cells = self._cells, []
         self._raise_failure()
         if self._closed and not seal:
-            raise UsageError("The trace is closed.")
+            raise UsageError(
+                "the trace is closed: write rows before close(), or inside of `with TraceWriter(...)`"
+            )
         if cells:
             if self._opened is None:
                 self._opened = cells[NOW]

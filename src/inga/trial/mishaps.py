@@ -17,6 +17,7 @@ from random import Random
 from typing import NamedTuple
 
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 
 STALLS_AT = 1.0
 """Seconds after which an application stops to read that will."""
@@ -59,7 +60,7 @@ class NetworkCut(NamedTuple):
             )
         named = [name for part in parts for name in part]
         if unknown := [name for name in named if name not in people]:
-            raise UsageError(f"--partition: no member {unknown[0]!r}; there are {', '.join(people)}")
+            raise UsageError(f"--partition: no member {unknown[0]!r}{suggest(unknown[0], people)}")
         if twice := [name for name in people if named.count(name) > 1]:
             raise UsageError(f"--partition: {twice[0]} is in two parts")
         rest = tuple(name for name in people if name not in named)

@@ -33,6 +33,7 @@ from typing import NamedTuple
 from inga.model.compiled import mypyc_attr
 
 WITNESSES_MAX = 20
+ACCUSATIONS_MAX = 5
 """Violations described in words; all are counted."""
 
 KeyOfNumber = Callable[[int], Hashable]
@@ -66,6 +67,7 @@ class Oracle:
         self.promises: dict[int, Collection[str]] = {}  # by epoch; of others everything is
         self.open_epochs: set[int] = set()  # in which effects may be taken whose causes were lost with others
         self.witnesses: list[str] = []
+        self.accusations: dict[str, list[str]] = {}  # of `broken`, the first few of each guarantee in words
         self.sent = 0
         self.taken = 0
         self.expected = 0
@@ -222,6 +224,9 @@ class Oracle:
         self.violations[guarantee] += 1
         if promised:
             self.broken[guarantee] += 1
+            accusations = self.accusations.setdefault(guarantee, [])
+            if len(accusations) < ACCUSATIONS_MAX:
+                accusations.append(f"{guarantee}: {witness}")
         if len(self.witnesses) < WITNESSES_MAX:
             self.witnesses.append(f"{guarantee}: {witness}")
 

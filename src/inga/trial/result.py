@@ -28,7 +28,8 @@ class Result:
     seconds: float
     cpu_seconds: float
     trace: str | None = None
-    witnesses: list[str] = field(default_factory=list)
+    witnesses: list[str] = field(default_factory=list)  # the first violations of what the order promises
+    examples: dict[str, str] = field(default_factory=dict)  # of what it does not: the first violation of each
     recovery: dict[str, int] = field(default_factory=dict)  # of lost copies, where members share that work
     course: Course | None = None  # how they came through what befell them
     judged: bool = True  # by the oracle; else nothing is known of violations and relations
@@ -70,9 +71,16 @@ class Result:
             violations=violations,
             unpromised=unpromised,
             related=oracle.related,
-            witnesses=oracle.witnesses,
+            witnesses=[text for name in (*promised, *ALWAYS) for text in oracle.accusations.get(name, ())],
+            examples={name: first for name in unpromised for first in _first(oracle, name)},
             **measured,
         )
+
+
+def _first(oracle: Oracle, guarantee: str) -> list[str]:
+    """The first violation of a guarantee, if it was kept in words."""
+    known = (*oracle.accusations.get(guarantee, ()), *oracle.witnesses)
+    return [text.removeprefix(f"{guarantee}: ") for text in known if text.startswith(f"{guarantee}:")][:1]
 
 
 def packets_sent(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

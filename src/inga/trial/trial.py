@@ -12,6 +12,7 @@ from typing import Any
 from inga.layers.flow import WINDOW_MAX
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 from inga.objects.declare import ObjectClass
 from inga.recipes import Options, find
 from inga.recipes.options import UNSAID
@@ -92,29 +93,31 @@ class Trial:
 
     def __post_init__(self) -> None:
         if self.datagram < 256:
-            raise UsageError("--datagram is at least 256 bytes")
+            raise UsageError(f"--datagram is at least 256 bytes, not {self.datagram}")
         if self.window is not None and self.window < 1:
-            raise UsageError("--window is at least 1 byte")
+            raise UsageError(f"--window is at least 1 byte, not {self.window}")
         if self.join < 0:
-            raise UsageError("--join is the number of members that come later")
+            raise UsageError(f"--join is the number of members that come later, not {self.join}")
         if not 0 <= self.back <= self.crash or 0 < self.members <= self.crash:
-            raise UsageError("--crash is fewer than there are members, and --return no more than crash")
+            raise UsageError(
+                f"--crash is fewer than there are members, and --return no more than crash: {self.crash} and {self.back} of {self.members}"
+            )
         if self.pause < 0 or 0 < self.members <= self.crash + self.pause:
             raise UsageError(
                 "--pause and --crash are fewer than there are members, so that some are there all the time"
             )
         if not 0 < self.pause_for < inf:
-            raise UsageError("--pause-for is a number of seconds above 0")
+            raise UsageError(f"--pause-for is a number of seconds above 0, not {self.pause_for:g}")
         if self.detect is not None and not 0 < self.detect < inf:
-            raise UsageError("--detect is a number of seconds above 0")
+            raise UsageError(f"--detect is a number of seconds above 0, not {self.detect:g}")
         if self.slow is not None and self.slow not in self.people:
-            raise UsageError(f"--slow: no member {self.slow!r}; there are {', '.join(self.people)}")
+            raise UsageError(f"--slow: no member {self.slow!r}{suggest(self.slow, self.people)}")
         if self.slow_policy not in POLICIES:
             raise UsageError(f"--slow-policy is one of {', '.join(POLICIES)}, not {self.slow_policy!r}")
         if self.slow is None and self.slow_policy != "wait":
             raise UsageError("--slow-policy says what becomes of a slow member: name one with --slow")
         if not 0 < self.patience < inf:
-            raise UsageError("--patience is a number of seconds above 0")
+            raise UsageError(f"--patience is a number of seconds above 0, not {self.patience:g}")
         _ = self.workload, self.cut  # or says what is wrong
 
     @property

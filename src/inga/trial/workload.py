@@ -38,7 +38,7 @@ class Workload:
         if self.size < HEADER:
             raise UsageError(f"messages of a trial carry a number, so --size is at least {HEADER}")
         if self.rate <= 0:
-            raise UsageError("the rate must be above 0")
+            raise UsageError(f"the rate is a number of messages a second above 0, not {self.rate:g}")
         if self.subset is not None and not 1 <= self.subset < self.members:
             raise UsageError(f"--subset {self.subset}: there are {self.members - 1} others to choose from")
 

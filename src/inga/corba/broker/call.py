@@ -62,7 +62,7 @@ class Answered(NamedTuple):
 def ways(reference: Reference, *, oneway: bool) -> tuple[Iiop, ...] | Uipmc:
     """Where a request can go: to a group, or to one of these, in the order in which to try them."""
     if reference.is_nil:
-        raise UsageError("A nil reference leads to no object.")
+        raise UsageError("A nil reference leads to no object: look whether it is nil before it is called.")
     groups = list(reference.multicast())
     if oneway and groups:
         return groups[0]
@@ -75,7 +75,9 @@ def ways(reference: Reference, *, oneway: bool) -> tuple[Iiop, ...] | Uipmc:
             "A group answers nothing: only oneway operations can be called, unless its reference names an object "
             "that answers for it (;iiop:HOST:PORT/KEY)."
         )
-    raise UsageError("This reference has no profile by which the object could be reached.")
+    raise UsageError(
+        "This reference has no profile by which the object could be reached: ask whoever made it for one with an IIOP or UIPMC profile."
+    )
 
 
 @lru_cache(maxsize=REFERENCES_MAX)

@@ -122,7 +122,9 @@ class Orb:
         if servant is None:
             raise UsageError(f"There is no object under {object_id!r}.")
         if not self.serves:
-            raise UsageError("The Orb was given a TLS context to call with, and none to serve with.")
+            raise UsageError(
+                "The Orb was given a TLS context to call with, and none to serve with: pass tls=Tls(serving, calling), or an Identity."
+            )
         where = self._where(room.key(object_id))
         return Reference(interface_of(servant).repository_id, (encode_iiop(where),))
 

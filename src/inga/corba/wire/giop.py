@@ -264,7 +264,7 @@ def encode(
         raise UsageError(f"GIOP 1.{minor} cannot be written, only 1.0 to 1.{MINOR_MAX}.")
     kind = _KINDS[type(message)]
     if kind is Kind.FRAGMENT and minor == 0:
-        raise UsageError("GIOP 1.0 has no fragments.")
+        raise UsageError("GIOP 1.0 has no fragments: use 1.1 or 1.2.")
     encoder = Encoder(little=little, text=HEADER_TEXT)
     encoder.raw(MAGIC)
     encoder.raw(bytes((1, minor, int(little) | (MORE if more else 0), kind, 0, 0, 0, 0)))
@@ -384,7 +384,9 @@ def _put_head(encoder: Encoder, message: GiopMessage, minor: int) -> None:
             encoder.ulong(message.request_id)
         case GiopFragment():
             if (message.request_id is None) == (minor >= 2):
-                raise UsageError("A fragment names its request in GIOP 1.2, and only there.")
+                raise UsageError(
+                    "A fragment names its request in GIOP 1.2, and only there: leave it out in others."
+                )
             if message.request_id is not None:
                 encoder.ulong(message.request_id)
         case _:

@@ -477,7 +477,7 @@ def to_corbaloc(reference: Reference) -> str:
     addresses = [_miop_url(each) for each in reference.multicast()]
     addresses += [_iiop_url(each) for each in reference.iiop()]
     if not addresses:
-        raise UsageError("This reference has no profile that a corbaloc URL can name.")
+        raise UsageError("This reference has no profile that a corbaloc URL can name: write it as an IOR.")
     url = "corbaloc:" + ",".join(addresses)
     if _named(read(url)) != _named(reference):  # of others: any octets can be a host, any number a port
         raise UsageError(f"{_short(url)} would not name the same: a corbaloc URL cannot say this reference.")

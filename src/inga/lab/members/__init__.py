@@ -67,7 +67,7 @@ def run(
     """All trials, or those with these words in their names; then tables, claims and a page."""
     forgiven, words = detect or DETECT, only.split()
     if forgiven <= 0:
-        raise UsageError("--detect is a number of seconds above 0")
+        raise UsageError(f"--detect is a number of seconds above 0, not {detect:g}")
     orders = [order for order in ORDERS if _is_asked(f"{order}: start", words)]
     them = troubles(long=long)[: 1 if quick else None]
     trials = [(order, each) for order in ORDERS for each in them if _is_asked(name_of(order, each), words)]

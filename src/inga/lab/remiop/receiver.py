@@ -49,9 +49,11 @@ class SlowReceiver:
 
     def __post_init__(self) -> None:
         if self.members < 2:
-            raise UsageError("a slow receiver takes at least two members")
+            raise UsageError(f"a slow receiver takes at least two members, not {self.members}")
         if not 0 <= self.slow_from <= self.slow_until <= self.end:
-            raise UsageError("the slow time lies within that of the experiment")
+            raise UsageError(
+                f"the slow time lies within that of the experiment, not from {self.slow_from} to {self.slow_until}"
+            )
 
     def run(self) -> list[Sample]:
         """Samples over time; the same for the same experiment."""

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from inga.model.errors import UsageError
+from inga.model.text import suggest
 from inga.trace.importers import govector, jaeger, otel, shiviz, table, tracechecker, zipkin
 from inga.trace.importers.record import Log, Record
 from inga.trace.importers.shiviz import DEFAULT, NO_ROLES, Roles
@@ -133,7 +134,7 @@ def import_log(
     left out. `claims` are guarantees that the trace shall claim beside those that its format allows, `disclaims` those that it shall not.
     """
     if format not in IMPORTERS:
-        raise UsageError(f"no format {format!r}; there are {', '.join(IMPORTERS)}")
+        raise UsageError(f"no format {format!r}{suggest(format, IMPORTERS)}")
     importer = IMPORTERS[format]
     given: dict[str, Any] = {
         "regex": regex, "executions": executions, "trust": trust, "noise": noise, "roles": roles, "columns": columns
