@@ -17,6 +17,7 @@ from inga.model.errors import IngaError
 COMMANDS = {
     "demo": "the main job: talk, trace, certify, show",
     "sim": "one deterministic run in virtual time",
+    "play": "schedules in a browser, move by move: drag messages, switch the order",
     "live": "the same with one process per member, over real sockets",
     "top": "watch a live group: members, rates, what waits and for whom",
     "chat": "talk in a group from a terminal",
@@ -30,7 +31,7 @@ COMMANDS = {
     "keys": "make secrets, authorities and certificates for groups and TLS",
     "names": "a naming service for CORBA clients and groups",
     "tap": "listen in a group, and log what is delivered for Spark",
-    "report": "verdicts and a space-time diagram as one HTML file",
+    "report": "what happened in a run, verdicts and a diagram, as one HTML file",
     "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO, ReMIOP",
     "import": "a log of another system as a trace",
     "export": "a trace for other tools",
@@ -47,7 +48,7 @@ OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser(words[0] if words else None).parse_args(words)
+    options = _parser(words[0] if words else None).parse_args(words, argparse.Namespace(words=words))
     try:
         code: int = import_module(f"inga.cli.{options.command}").run(options)
         return code

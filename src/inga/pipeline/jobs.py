@@ -10,13 +10,13 @@ from inga.certify.certificate import WITNESSES, certify
 from inga.certify.checks import CHECKS, Needs, check_names
 from inga.certify.verdict import Certificate
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import measuring
+from inga.pipeline import measuring, measuring_local
 from inga.pipeline.certify import FileSource
-from inga.pipeline.diagram import TimeWindow
+from inga.pipeline.diagram import EVENTS_MAX, TimeWindow
 from inga.pipeline.files import TaskProgress, files_of
 from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
-from inga.trace import Row
+from inga.trace.drawing import Drawing
 from inga.trace.manifest import LINES
 
 
@@ -55,8 +55,10 @@ class Tables:
 
     trace: StoredTrace
     certificate: Certificate
-    rows: list[Row]
-    shown: str  # which rows these are
+    drawing: Drawing
+    shown: str  # what of the trace is in it
+    measured: dict[str, list[dict[str, Any]]]  # rows of the tables of `inga.pipeline.measuring`, by name
+    reason: str  # why there are no delays among them
 
 
 def report_tables(
@@ -65,18 +67,35 @@ def report_tables(
     *,
     master: str | None = LOCAL,
     witnesses: int = WITNESSES,
+    events_max: int = EVENTS_MAX,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Tables:
-    """Certify a trace, and pick the rows to draw: around violations, or the first ones."""
+    """Certify a trace, measure it, and pick the rows to draw: all, or around violations, or the first ones."""
     if not is_remote(path):
         open_trace(path)  # what is wrong with it is said before Spark starts
     with using(session, master) as spark:
         trace, certificate = check_trace(
             path, checks, master=master, witnesses=witnesses, progress=progress, session=spark
         )
-        rows, shown = TimeWindow(files_of(spark, trace, progress)).pick(certificate)
-    return Tables(trace, certificate, rows, shown)
+        drawing, shown = TimeWindow(files_of(spark, trace, progress), events_max).pick(certificate)
+        reason = incomparable(trace)
+        measured = _measure_either(spark, trace, certificate.events, not reason, progress)
+    return Tables(trace, certificate, drawing, shown, measured, reason)
+
+
+def _measure_either(
+    spark: Any, trace: StoredTrace, events: int, comparable: bool, progress: TaskProgress
+) -> dict[str, list[dict[str, Any]]]:
+    """By Spark what is large, here what is not: that takes less time than Spark takes to plan six queries."""
+    if not trace.files:
+        return {}
+    if spark is None or events <= measuring_local.ROWS_MAX:
+        return measuring_local.measure(
+            files_of(None if not trace.is_remote else spark, trace, progress), comparable
+        )
+    found = _measure(spark, trace, comparable, progress)
+    return {name: table.to_pylist() for name, table in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
