@@ -1,6 +1,7 @@
 """`inga report`: one file about several traces."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_two_orders_side_by_side(
     ]
     page = out.read_text()
     assert page.count('class="viewer"') == 2
-    assert "vector: causal" in page
+    assert "causal (order vector)" in page
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
@@ -52,3 +53,29 @@ def test_bad_use(
 ) -> None:
     assert main(["report", "--quiet", *(each.format(tmp_path) for each in arguments)]) == 2
     assert capsys.readouterr().err.startswith(message.format(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["check", "watch"])
+def test_whoever_certifies_can_write_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    trace, out = tmp_path / "run", tmp_path / "run.html"
+    simulate_trial(Trial("causal", members=3, messages=5, seed=1), trace)
+    words = [command, str(trace), "--engine", "local", "--quiet", "--report", str(out)]
+    assert main(words) == 0
+    assert "verdict: pass" in capsys.readouterr().out
+    page = out.read_text()
+    assert "Every promise was kept: no message was delivered before one that caused it" in page
+    assert f"inga {command} {trace} --engine local" in page, "how it was made"
+    assert main([*words[:-1], str(tmp_path / "no" / "r.html")]) == 2
+
+
+def test_the_number_of_events_is_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulate_trial(Trial("causal", members=3, messages=20, seed=1), tmp_path / "run")
+    words = ["report", str(tmp_path / "run"), "--engine", "local", "--quiet"]
+    assert main([*words, "--events", "50"]) == 0
+    found = re.search(r"The first (\d+) events are here", (tmp_path / "run" / "report.html").read_text())
+    assert found is not None and 20 < int(found[1]) <= 50
+    capsys.readouterr()
+    assert main([*words, "--events", "0"]) == 2
+    assert "--events is at least 1" in capsys.readouterr().err

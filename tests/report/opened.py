@@ -28,7 +28,7 @@ def browser() -> Iterator[Any]:
 class Opened:
     """A page with all that it complained about and asked for."""
 
-    def __init__(self, browser: Any, path: Path, *, width: int = 1200, colours: str = "light") -> None:
+    def __init__(self, browser: Any, path: Path | str, *, width: int = 1200, colours: str = "light") -> None:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=colours)
@@ -36,7 +36,7 @@ class Opened:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
+        self.page.goto(path if isinstance(path, str) else path.as_uri())
 
 
 def browser_test(test: Any) -> Any:

@@ -11,9 +11,10 @@
   inga bench object
   inga bench views
   inga bench scale --page scale.html
+  inga bench report
 
 throughput, latency, views and scale start real processes that talk over loopback multicast. --profile adds where
-one member's time goes.
+one member's time goes. report opens pages in Chromium.
 """
 
 import argparse
@@ -40,6 +41,7 @@ NAMES = (
     "secure",
     "hostile",
     "scale",
+    "report",
 )
 
 
@@ -122,7 +124,7 @@ def _measure(
     options: argparse.Namespace, progress: bench.SayProgress, note: bench.SayProgress
 ) -> tuple[list[bench.BenchRow], str]:
     """The rows, and a profile where one was asked for; `note` hears of what could not be measured."""
-    if options.name in ("sim", "sco", "object"):
+    if options.name in ("sim", "sco", "object", "report"):
         measured = import_module(f"inga.lab.bench_{options.name}")
         return measured.run(progress, quick=options.quick), ""
     if options.name == "views":

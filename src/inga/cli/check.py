@@ -3,6 +3,7 @@
   inga check run7
   inga check run7 --engine local
   inga check run7 --checks causal,stamps --witnesses 20
+  inga check run7 --report run7.html
   inga check run7 --write certificates && inga trend certificates
   inga check hdfs://cluster/run7 --master spark://cluster:7077 --json
 
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inga.certify.checks import CHECKS, check_names
@@ -27,6 +29,7 @@ from inga.pipeline.session import LOCAL, find_java, is_submitted
 
 if TYPE_CHECKING:
     from inga.certify.verdict import Answer, Certificate, Witness
+    from inga.pipeline.storage import StoredTrace
 
 EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 3}
 GROUPS_SHOWN = 10
@@ -34,6 +37,7 @@ GROUPS_SHOWN = 10
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", help="a directory, or anything Spark can read")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write a page about it, too: inga report")
     add_check_options(parser)
     add_table_options(parser)
 
@@ -81,12 +85,32 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     master, checks = chosen_master(options), named_checks(options)
     check_tables(options)
+    if options.report is not None:
+        return _run_with_report(options, master, checks)
     from inga.pipeline.jobs import check_trace
 
     with watched(options, master) as progress:
         trace, certificate = check_trace(
             options.trace, checks, master=master, witnesses=options.witnesses, progress=progress
         )
+    return _tell(options, trace, certificate)
+
+
+def _run_with_report(options: argparse.Namespace, master: str | None, checks: list[str] | None) -> int:
+    """The same, and a page about it."""
+    from inga.cli.report import check_place, describe, made, write
+    from inga.pipeline.jobs import report_tables
+
+    check_place(options.report)
+    with watched(options, master) as progress:
+        tables = report_tables(
+            options.trace, checks, master=master, witnesses=options.witnesses, progress=progress
+        )
+    write(options.report, [describe(options.trace, tables)], made(options))
+    return _tell(options, tables.trace, tables.certificate)
+
+
+def _tell(options: argparse.Namespace, trace: "StoredTrace", certificate: "Certificate") -> int:
     if options.write is not None:
         from inga.pipeline import tables
 
@@ -173,8 +197,8 @@ def watched(options: argparse.Namespace, master: str | None) -> Iterator[Callabl
 def table(certificate: "Certificate") -> list[str]:
     """For a person: a line per check, then what is behind the failures."""
     lines = [
-        f"{certificate.events:,} events of {len(certificate.names)} processes: {certificate.messages:,} messages "
-        f"({certificate.payloads:,} payloads), {certificate.deliveries:,} deliveries",
+        f"{certificate.events:,} events of {len(certificate.names)} processes: {certificate.payloads:,} messages "
+        f"in {certificate.messages:,} packets, {certificate.deliveries:,} deliveries",
         "",
         f"{'check':<10} {'verdict':<8} {'violations':>10}",
     ]

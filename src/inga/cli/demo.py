@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from inga.cli.check import add_engine_options, chosen_master, watched
 from inga.cli.output import ProgressLine, print_json, tell
-from inga.cli.report import describe, write
+from inga.cli.report import describe, made, write
 from inga.model.errors import UsageError
 from inga.runs.live import run as run_live
 from inga.trial.result import Result
@@ -60,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
     runs = {order: _talk(order, out / order, options) for order in ORDERS}
     tables = _certify([out / order for order in ORDERS], options, master)
     report = out / "report.html"
-    write(report, [describe(str(out / order), each) for order, each in zip(ORDERS, tables, strict=True)])
+    sections = [describe(str(out / order), each) for order, each in zip(ORDERS, tables, strict=True)]
+    write(report, sections, made(options))
     kept = all(_kept(each) for each in tables) and not any(result.violations for result in runs.values())
     if options.json:
         content = {each.trace.manifest.order: each.certificate.to_json() for each in tables}

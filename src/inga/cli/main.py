@@ -19,6 +19,7 @@ from inga.model.text import suggest
 COMMANDS = {
     "demo": "the main job: talk, trace, certify, show",
     "sim": "one deterministic run in virtual time",
+    "play": "schedules in a browser, move by move: drag messages, switch the order",
     "live": "the same with one process per member, over real sockets",
     "top": "watch a live group: members, rates, what waits and for whom",
     "chat": "talk in a group from a terminal",
@@ -32,7 +33,7 @@ COMMANDS = {
     "keys": "make secrets, authorities and certificates for groups and TLS",
     "names": "a naming service for CORBA clients and groups",
     "tap": "listen in a group, and log what is delivered for Spark",
-    "report": "verdicts and a space-time diagram as one HTML file",
+    "report": "what happened in a run, verdicts and a diagram, as one HTML file",
     "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO, ReMIOP",
     "import": "a log of another system as a trace",
     "export": "a trace for other tools",
@@ -98,7 +99,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """The options of a command line, or an error that helps."""
-        options, unknown = self.parse_known_args(words)
+        options, unknown = self.parse_known_args(words, argparse.Namespace(words=list(words)))
         if unknown:
             self._refuse(options.command, unknown)
         return options

@@ -1,13 +1,17 @@
-"""One HTML file about one or several traces: verdicts, counts, a space-time diagram.
+"""One HTML file about one or several traces: verdicts, what happened, how long it took, and a space-time diagram.
 
   inga report run7
   inga report fifo-run causal-run -o compared.html --checks all
 
-The file needs nothing else and no network. Ends as `inga check` would.
+The file needs nothing else and no network. Several traces are compared, and the first difference of two is marked. Ends as
+`inga check` would. docs/report.md explains what is in it.
 """
 
 import argparse
 import os
+import shlex
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +23,11 @@ from inga.report.section import Section
 from inga.trace.directory import whole_file
 from inga.trace.manifest import LINES
 
+EVENTS_MAX = 1 << 20
+"""In a diagram: a page of some ten megabytes."""
+MEMBERS_NAMED = 50
+LETTERS_NAMED = 100
+
 if TYPE_CHECKING:
     from inga.pipeline.jobs import Tables
 
@@ -28,16 +37,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", type=Path, metavar="FILE", help="default: report.html in the first trace"
     )
+    parser.add_argument(
+        "--events",
+        type=int,
+        default=EVENTS_MAX,
+        metavar="E",
+        help=f"at most so many in the diagram (default {EVENTS_MAX})",
+    )
     add_check_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     master = chosen_master(options)
     out = options.out or Path(options.traces[0]) / "report.html"
-    if not out.parent.is_dir():
-        raise UsageError(f"{out.parent} is not a directory, so the report cannot be written there")
+    check_place(out)
+    if options.events < 1:
+        raise UsageError("--events is at least 1")
     sections = make_sections(options.traces, options, master)
-    write(out, sections)
+    write(out, sections, made(options))
     verdicts = {section.certificate["verdict"] for section in sections}
     verdict = next(each for each in ("fail", "unknown", "pass") if each in verdicts)
     if options.json:
@@ -51,13 +68,19 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES[verdict]
 
 
+def check_place(out: Path) -> None:
+    """Refuse a place where no report can be written, before the work is done."""
+    if not out.parent.is_dir():
+        raise UsageError(f"{out.parent} is not a directory, so the report cannot be written there")
+
+
 def make_sections(paths: list[str], options: argparse.Namespace, master: str | None) -> list[Section]:
     """Certify the traces one after the other, in one Spark session if there is one."""
     from inga.pipeline.jobs import report_tables
     from inga.pipeline.session import using
 
     checks = named_checks(options)
-    asked = {"witnesses": options.witnesses}
+    asked = {"witnesses": options.witnesses, "events_max": options.events}
     with watched(options, master) as progress:
         if len(paths) == 1:  # what is wrong with the only trace is said before Spark starts
             found = [report_tables(paths[0], checks, master=master, progress=progress, **asked)]
@@ -72,28 +95,51 @@ def make_sections(paths: list[str], options: argparse.Namespace, master: str | N
 
 def describe(path: str, tables: "Tables") -> Section:
     manifest = tables.trace.manifest
+    names = [process.name for process in tables.trace.processes]
     facts = [
         ("trace", path),
         ("group", manifest.group),
         ("order", manifest.order),
         ("source", manifest.source + (f", seed {manifest.seed}" if manifest.seed is not None else "")),
         ("claims", ", ".join(manifest.guarantees) or "nothing"),
-        ("receipt", manifest.receipt),
+        (
+            "receipt",
+            f"{manifest.receipt}: the step from which on a message is a cause of what its receiver sends",
+        ),
         ("run", manifest.run),
-        ("members", ", ".join(manifest.processes)),
+        (
+            "members",
+            ", ".join(name[:LETTERS_NAMED] for name in names[:MEMBERS_NAMED])
+            + (" …" if len(names) > MEMBERS_NAMED else ""),
+        ),
     ]
-    title = f"{manifest.order}: {os.path.basename(path.rstrip('/')) or path}"
-    certificate, promised = tables.certificate.to_json(), frozenset(manifest.guarantees)
+    place = os.path.basename(path.rstrip("/")) or path
     return Section(
-        title, manifest.processes, facts, certificate, tables.rows, tables.shown, promised,
+        title=place if place == manifest.order else f"{place} (order {manifest.order})",
+        names=names,
+        facts=facts,
+        certificate=tables.certificate.to_json(),
+        shown=tables.shown,
+        promised=frozenset(manifest.guarantees),
+        drawing=tables.drawing,
+        order=manifest.order,
+        measured=tables.measured,
+        reason=tables.reason,
         is_timed=manifest.options.get("times") != LINES,
-    )  # fmt: skip
+        receipt=manifest.receipt,
+    )
 
 
-def write(out: Path, sections: list[Section]) -> None:
+def made(options: argparse.Namespace) -> str:
+    """When, with what and how a page was made."""
+    now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+    return f"Made on {now} by inga {version('inga')}: {shlex.join(['inga', *options.words])}"
+
+
+def write(out: Path, sections: list[Section], made: str) -> None:
     """Replace the file as a whole."""
     try:
         with whole_file(out) as hidden:
-            hidden.write_text(render(sections), encoding="utf-8")
+            hidden.write_text(render(sections, made=made), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from error

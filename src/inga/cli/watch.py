@@ -4,6 +4,7 @@
   inga watch run7 --until-complete --checkpoint run7.watch
   inga watch run7 --checks causal --poll 200 --json
   inga watch run7 --until-complete --checkpoint run7.watch --webhook https://example.org/hook
+  inga watch run7 --until-complete --report run7.html
 
 Looks at the segments that are new, again and again. A violation is shown, and ends it with 1, seconds after the
 segment appeared that holds it. When the trace is complete, it ends with the verdict of inga check. With
@@ -14,10 +15,12 @@ after violations, and tells of each new one once: on standard error, and to --we
 import argparse
 import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inga.cli.check import EXIT_CODES, add_check_options, chosen_master, named_checks, table, watched
 from inga.cli.output import print_json, tell
+from inga.cli.report import check_place, describe, made, write
 from inga.cli.webhook import check_url, post
 from inga.model.errors import UsageError
 
@@ -33,6 +36,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--poll", type=float, default=1000, metavar="T", help="look every T ms (default 1000)")
     add("--checkpoint", metavar="DIR", help="remember there what was read and told, for a restart")
     add("--webhook", metavar="URL", help="post every new violation there as JSON")
+    add(
+        "--report", type=Path, metavar="FILE", help="write a page about what is there at the end: inga report"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     checks = named_checks(options)
     if options.webhook is not None:
         check_url(options.webhook)
+    if options.report is not None:
+        check_place(options.report)
     with watched(options, master) as progress:
         certificate = watch_trace(
             options.trace,
@@ -57,6 +65,11 @@ def run(options: argparse.Namespace) -> int:
             announce=partial(_announce, options),
             progress=progress,
         )
+    if options.report is not None:
+        from inga.pipeline.jobs import report_tables
+
+        tables = report_tables(options.trace, checks, master=master, witnesses=options.witnesses)
+        write(options.report, [describe(options.trace, tables)], made(options))
     if options.json:
         print_json(certificate.to_json())
     else:

@@ -263,7 +263,7 @@ WORKER, JAVA = b"pyspark.daemon", b"org.apache.spark"
 
 def need_proc() -> None:
     if not Path("/proc/self/stat").exists():
-        raise UsageError("this needs /proc, to see what the JVM and the workers use")
+        raise UsageError("this needs /proc to see what the JVM and the workers use: run it on Linux")
 
 
 def forget_peaks() -> None:

@@ -1,22 +1,21 @@
-"""The few rows of a trace that a space-time diagram shows: around violations, or at the beginning."""
+"""The rows of a trace that its space-time diagram shows: all of them, or what is around violations, or the beginning."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from inga.certify.verdict import Certificate, Witness
 from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_file
-from inga.trace import Row, unpack_deps, unpack_dst
+from inga.trace.drawing import COLUMNS_DRAWN, STEPS_DRAWN, Drawing, from_table
 
-ROWS_MAX = 600  # what a page draws and a person can look at
+EVENTS_MAX = 1 << 20  # that a page carries, some ten bytes each
 PLACES_MAX = 8
-LEAD = 0.6  # of the time a violation takes, shown before and after it
+LEAD = 0.6  # of the time a violation takes, shown before and after it at least
 LEAD_MIN = 1_000_000  # nanoseconds
+WIDER = 4  # times as much is looked at, as long as there is room for more
+SHARE_DRAWN = 4  # of the rows of a trace at least one in so many is drawn, as a rule
 TABLES_KEPT = 16
-
-STEPS = ("send", "receive", "hold", "accept", "deliver", "take", "view", "join", "leave", "crash", "event")
-DRAWN_COLUMNS = ("process", "pos", "time", "step", "view", "src", "seq", "dst", "deps", "note")
 
 
 class Extent(NamedTuple):
@@ -30,103 +29,143 @@ class Extent(NamedTuple):
 
 def extent(file: File, content: bytes | None, n: int) -> Extent | None:
     """Of a segment, from two of its columns; None if it is empty."""
+    import pyarrow.compute as pc
+
     table = read_file(file, n, ("pos", "time"), content)
     if not table.num_rows:
         return None
-    pos, time = table["pos"], table["time"]
-    return Extent(pos[0].as_py(), pos[-1].as_py(), time[0].as_py(), time[-1].as_py())
+    pos, span = table["pos"], pc.min_max(table["time"]).as_py()
+    return Extent(pos[0].as_py(), pos[-1].as_py(), span["min"], span["max"])
 
 
 class TimeWindow:
     """Picks rows of a trace by time. Times decide nothing here but what is drawn."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, events_max: int = EVENTS_MAX) -> None:
         self._files = files
+        self._max = events_max
         n, count = files.trace.n, len(files.trace.files)
         found = dict(files.map("times read", extent, [(at, n) for at in range(count)]))
         self._extents = {at: each for at, each in sorted(found.items()) if each is not None}
+        extents = self._extents.values()
+        self._length = max((each.end for each in extents), default=0) - min(
+            (each.begin for each in extents), default=0
+        )
+        # Only imported events have their arrows from vectors, which are most of what a trace weighs.
+        is_import = files.trace.manifest.is_import
+        self._columns = (*COLUMNS_DRAWN, "deps") if is_import else COLUMNS_DRAWN
         self._table = lru_cache(TABLES_KEPT)(self._read)
 
-    def pick(self, certificate: Certificate) -> tuple[list[Row], str]:
-        """Rows in order of time, and a sentence that says which these are."""
+    def pick(self, certificate: Certificate) -> tuple[Drawing, str]:
+        """What to draw, and a sentence that says what that is."""
+        rows = sum(each.last - each.first + 1 for each in self._extents.values())
+        if rows <= SHARE_DRAWN * self._max:
+            whole = _joined([self._empty(), *map(self._table, self._extents)])
+            if whole.num_rows <= self._max:
+                return from_table(whole), "Everything that happened to messages is here"
         witnesses = [witness for check in certificate.checks for witness in check.witnesses]
         places = _distinct(witnesses)[:PLACES_MAX]
         if not places:
-            return self._beginning()
-        found: dict[tuple[int, int], Row] = {}
-        for witness in places:
-            for row in self._around(witness, ROWS_MAX // len(places)):
-                found[row.process, row.pos] = row
-        what = (
-            f"{len(found):,} steps around {len(places)} violation{'s' if len(places) > 1 else ''} are shown"
-        )
-        return sorted(found.values(), key=_by_time), what
+            found = from_table(self._beginning())
+            return found, f"The first {len(found):,} events are here, of {rows:,} rows in all"
+        near = _joined(self._around(witness, self._max // len(places)) for witness in places)
+        found, plural = from_table(_unique(near)), "s" if len(places) > 1 else ""
+        which = f"{len(found):,} events around {len(places)} violation{plural}"
+        return found, f"{which} are here, of {rows:,} rows in all"
 
-    def _beginning(self) -> tuple[list[Row], str]:
+    def _beginning(self) -> Any:
+        """The first events of all, as far as the segments that are read reach."""
         firsts: dict[int, Extent] = {}
         for at, each in self._extents.items():
             firsts.setdefault(self._process(at), each)
         if not firsts:
-            return [], ""
+            return self._empty()
+        begin = min(each.begin for each in firsts.values())
         # Up to where the first segments of all processes reach.
-        is_whole = len(firsts) == len(self._extents)
-        ends = [each.end for each in firsts.values()]
-        rows = self._rows(
-            min(each.begin for each in firsts.values()), (max if is_whole else min)(ends), ROWS_MAX
-        )
-        which = "All" if is_whole and len(rows) <= ROWS_MAX else "The first"
-        rows = rows[:ROWS_MAX]
-        what = (
-            "events of the log" if any(row.step == "event" for row in rows) else "steps that concern messages"
-        )
-        return rows, f"{which} {len(rows):,} {what} are shown"
+        found = self._between(begin, min(each.end for each in firsts.values()))
+        return found.sort_by("time").slice(0, self._max)
 
-    def _around(self, witness: Witness, count: int) -> list[Row]:
+    def _around(self, witness: Witness, count: int) -> Any:
         """The rows that a violation is about, and those nearest to them."""
-        keys = {(witness.process, pos) for pos in (witness.pos, witness.other_pos) if pos}
-        keys |= {(step.process, step.pos) for step in witness.chain}
-        about = [row for key in sorted(keys) if (row := self._row(*key)) is not None]
-        if not about:
-            return []
-        begin, end = min(row.time for row in about), max(row.time for row in about)
-        lead = max(int((end - begin) * LEAD), LEAD_MIN)
-        near = self._rows(begin - lead, end + lead, 4 * count)
-        near.sort(key=lambda row: abs(row.time - (begin + end) / 2))
-        return about + near[: max(count - len(about), 0)]
-
-    # ---- rows
-
-    def _rows(self, begin: int, end: int, count: int) -> list[Row]:
-        """Rows within a span of time, in order of time; of each segment not many more than `count`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found: list[Row] = []
+        keys = {(witness.process, pos) for pos in (witness.pos, witness.other_pos) if pos}
+        keys |= {(step.process, step.pos) for step in witness.chain}
+        rows = [row for key in sorted(keys) if (row := self._row(*key)) is not None]
+        about = _joined(rows) if rows else self._empty()
+        if not about.num_rows:
+            return about
+        span = pc.min_max(about["time"]).as_py()
+        lead = max(int((span["max"] - span["min"]) * LEAD), LEAD_MIN)
+        near = self._between(span["min"] - lead, span["max"] + lead)
+        while near.num_rows < count and lead < self._length:
+            lead *= WIDER
+            near = self._between(span["min"] - lead, span["max"] + lead)
+        middle = pa.scalar((span["min"] + span["max"]) // 2)
+        near = near.append_column("away", pc.abs(pc.subtract(near["time"], middle))).sort_by("away")
+        return _joined([about, near.drop_columns(["away"]).slice(0, max(count - about.num_rows, 0))])
+
+    # ---- rows
+
+    def _between(self, begin: int, end: int) -> Any:
+        """Rows within a span of time; of each segment at most as many as are drawn in all."""
+        import pyarrow.compute as pc
+
+        found = [self._empty()]
         for at, each in self._extents.items():
             if each.end < begin or each.begin > end:
                 continue
             table = self._table(at)
-            is_inside = pc.and_(pc.greater_equal(table["time"], begin), pc.less_equal(table["time"], end))
-            is_shown = pc.is_in(table["step"].cast(pa.string()), value_set=pa.array(STEPS))
-            found += _to_rows(table.filter(pc.and_(is_inside, is_shown)).slice(0, 2 * count))
-        return sorted(_without_idle_receipts(found), key=_by_time)
+            inside = pc.and_(pc.greater_equal(table["time"], begin), pc.less_equal(table["time"], end))
+            found.append(table.filter(inside).slice(0, self._max))
+        return _joined(found)
 
-    def _row(self, process: int, pos: int) -> Row | None:
+    def _row(self, process: int, pos: int) -> Any | None:
+        import pyarrow.compute as pc
+
         for at, each in self._extents.items():
             if self._process(at) == process and each.first <= pos <= each.last:
-                return _to_rows(self._table(at).slice(pos - each.first, 1))[0]
+                table = self._table(at)
+                return table.filter(pc.equal(table["pos"], pos))
         return None
 
     def _process(self, segment: int) -> int:
         return self._files.trace.files[segment].process
 
     def _read(self, segment: int) -> Any:
+        """Those rows of a segment that are drawn."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         trace = self._files.trace
-        return read_file(trace.files[segment], trace.n, DRAWN_COLUMNS, self._files.content(segment))
+        table = read_file(trace.files[segment], trace.n, self._columns, self._files.content(segment))
+        table = table.set_column(
+            table.column_names.index("step"), "step", table["step"].cast(pa.string())
+        ).select(self._columns)
+        return table.filter(pc.is_in(table["step"], value_set=pa.array(STEPS_DRAWN)))
+
+    def _empty(self) -> Any:
+        from inga.trace.schema import schema
+
+        table = schema(self._files.trace.n).empty_table().select(self._columns)
+        return table.set_column(COLUMNS_DRAWN.index("step"), "step", table["step"].cast("string"))
 
 
-def _by_time(row: Row) -> tuple[int, int, int]:
-    return row.time, row.process, row.pos
+def _joined(tables: Iterable[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_tables(tables)
+
+
+def _unique(table: Any) -> Any:
+    """Each row once: places may overlap."""
+    import numpy as np
+
+    process, pos = table["process"].to_numpy(), table["pos"].to_numpy()
+    order = np.lexsort((pos, process))
+    again = (np.diff(process[order]) == 0) & (np.diff(pos[order]) == 0)
+    return table.take(np.sort(order[np.concatenate([[True], ~again])]) if len(order) else order)
 
 
 def _distinct(witnesses: Sequence[Witness]) -> list[Witness]:
@@ -135,26 +174,3 @@ def _distinct(witnesses: Sequence[Witness]) -> list[Witness]:
     for witness in reversed(witnesses):
         found.setdefault((witness.process, witness.pos, witness.message), witness)
     return list(found.values())
-
-
-def _to_rows(table: Any) -> list[Row]:
-    return [
-        Row(
-            **{
-                **values,
-                "deps": None if values["deps"] is None else unpack_deps(values["deps"]),
-                "dst": None if values["dst"] is None else unpack_dst(values["dst"]),
-            }
-        )
-        for values in table.to_pylist()
-    ]
-
-
-def _without_idle_receipts(rows: list[Row]) -> list[Row]:
-    """An arrival is worth a mark only if the message then had to wait."""
-    held = {(row.process, row.src, row.seq) for row in rows if row.step == "hold"}
-    return [
-        row
-        for row in rows
-        if row.step != "hold" and (row.step != "receive" or (row.process, row.src, row.seq) in held)
-    ]

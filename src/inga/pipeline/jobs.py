@@ -12,11 +12,11 @@ from inga.certify.verdict import Certificate
 from inga.model.errors import UsageError
 from inga.pipeline import measuring
 from inga.pipeline.certify import FileSource
-from inga.pipeline.diagram import TimeWindow
+from inga.pipeline.diagram import EVENTS_MAX, TimeWindow
 from inga.pipeline.files import TaskProgress, files_of
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
-from inga.trace import Row
+from inga.trace.drawing import Drawing
 from inga.trace.manifest import LINES
 
 
@@ -64,8 +64,10 @@ class Tables:
 
     trace: StoredTrace
     certificate: Certificate
-    rows: list[Row]
-    shown: str  # which rows these are
+    drawing: Drawing
+    shown: str  # what of the trace is in it
+    measured: dict[str, list[dict[str, Any]]]  # rows of the tables of `inga.pipeline.measuring`, by name
+    reason: str  # why there are no delays among them
 
 
 def report_tables(
@@ -74,18 +76,22 @@ def report_tables(
     *,
     master: str | None = LOCAL,
     witnesses: int = WITNESSES,
+    events_max: int = EVENTS_MAX,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Tables:
-    """Certify a trace, and pick the rows to draw: around violations, or the first ones."""
+    """Certify a trace, measure it, and pick the rows to draw: all, or around violations, or the first ones."""
     if not is_remote(path):
         open_trace(path)  # what is wrong with it is said before Spark starts
     with using(session, master) as spark:
         trace, certificate = check_trace(
             path, checks, master=master, witnesses=witnesses, progress=progress, session=spark
         )
-        rows, shown = TimeWindow(files_of(spark, trace, progress)).pick(certificate)
-    return Tables(trace, certificate, rows, shown)
+        drawing, shown = TimeWindow(files_of(spark, trace, progress), events_max).pick(certificate)
+        reason = incomparable(trace)
+        tables = measuring.measure(files_of(spark, trace, progress), not reason) if trace.files else {}
+    measured = {name: table.to_pylist() for name, table in tables.items()}
+    return Tables(trace, certificate, drawing, shown, measured, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ STYLE = """
 .chart text { font: 12px system-ui, sans-serif; fill: var(--muted); }
 .chart .series text { font-weight: 600; }
 .chart .axis line { stroke: var(--line); }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); gap: 1rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 1rem; }
 .charts figure { margin: 0; }
 .charts figcaption { font-size: .88rem; color: var(--muted); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }

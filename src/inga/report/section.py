@@ -1,20 +1,31 @@
-"""What a report is made of: one section per trace, all of it small tables."""
+"""What a report is made of: one section per trace, all of it small tables but for the columns to draw."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from inga.trace import Row
+from inga.trace.drawing import Drawing
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One trace: what it is, what was found, and some of its rows."""
+    """One trace: what it is, what was found, what was measured, and what to draw."""
 
     title: str
     names: list[str]
     facts: list[tuple[str, str]]  # label and value, in the order to show them
     certificate: dict[str, Any]  # the JSON of `inga check`
-    rows: list[Row] = field(default_factory=list)  # in the order to draw them
-    shown: str = ""  # which rows these are, in one sentence
+    rows: list[Row] = field(default_factory=list)  # to draw, where there is no `drawing` of them
+    shown: str = ""  # which events of the trace are drawn, in one sentence
     promised: frozenset[str] | None = None  # checks the run claims; None = not known
-    is_timed: bool = True  # whether times of rows mean anything
+    drawing: Drawing | None = None
+    order: str = ""  # the name of the order that ran
+    measured: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Rows of the tables of `inga metrics`, by name, as far as there are any."""
+    reason: str = ""  # why delays between members were not measured
+    is_timed: bool = True  # whether times are those of a clock; else events only have an order
+    receipt: str = "take"  # the step that makes a message a cause at its receiver
+
+    def is_promised(self, check: str) -> bool:
+        return self.promised is None or check in self.promised

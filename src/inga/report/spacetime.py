@@ -97,6 +97,11 @@ def draw(diagram: Diagram, *, alone: bool = False) -> str:
     return f"{head}><title>{escape(diagram.title)}</title>\n" + "\n".join(parts) + "\n</svg>"
 
 
+def levels(diagram: Diagram) -> list[float]:
+    """How far down each lane is drawn."""
+    return _Frame(diagram).levels[: len(diagram.lanes)]
+
+
 def draw_sign(diagram: Diagram) -> str:
     """Only what happens on the first lane, without line and names: for a legend."""
     frame = _Frame(diagram)
@@ -129,20 +134,20 @@ class _Frame:
         depths = [
             max((self._slots[bar] for bar in diagram.bars if bar.lane == lane), default=0) for lane in lanes
         ]
-        self._levels = [float(TOP)]
+        self.levels = [float(TOP)]
         for depth in depths:
-            self._levels.append(self._levels[-1] + LANE + depth * SLOT)
+            self.levels.append(self.levels[-1] + LANE + depth * SLOT)
         self._end = LEFT + diagram.columns * COLUMN
         self.width = self._end + RIGHT
-        self.height = self._levels[-1] - LANE + RADIUS + BOTTOM
+        self.height = self.levels[-1] - LANE + RADIUS + BOTTOM
         dots = (dot for dot in diagram.dots if dot.kind not in PASSABLE)
-        self._obstacles = {(_x(dot.column), self._levels[dot.lane]) for dot in dots}
-        self._obstacles |= {(_x(bar.first), self._y(bar)) for bar in diagram.bars}
+        self._obstacles = {(x_of(dot.column), self.levels[dot.lane]) for dot in dots}
+        self._obstacles |= {(x_of(bar.first), self._y(bar)) for bar in diagram.bars}
 
     def lines(self) -> list[str]:
         parts = []
         for lane, name in enumerate(self._diagram.lanes):
-            y = self._levels[lane]
+            y = self.levels[lane]
             parts.append(f'<line class="lane" x1="{LEFT - 8}" x2="{self._end:g}" y1="{y:g}" y2="{y:g}"/>')
             parts.append(f'<text class="name" x="{LEFT - 16}" y="{y + 5:g}">{escape(name)}</text>')
             words, is_bad = self._diagram.ends[lane] if lane < len(self._diagram.ends) else ((), False)
@@ -154,8 +159,8 @@ class _Frame:
         return parts
 
     def bar(self, bar: Bar) -> str:
-        left, y = _x(bar.first), self._y(bar)
-        right = self._end - 4 if bar.last is None else _x(bar.last)
+        left, y = x_of(bar.first), self._y(bar)
+        right = self._end - 4 if bar.last is None else x_of(bar.last)
         size = f'x="{left:g}" y="{y - 7:g}" width="{right - left:g}" height="14" rx="7"'
         words = ""
         if right - left > 6.5 * len(bar.words) + 3 * RADIUS:
@@ -164,14 +169,14 @@ class _Frame:
 
     def head(self, bar: Bar) -> str:
         """Which message it is, where the bar begins."""
-        x, y = _x(bar.first), self._y(bar)
+        x, y = x_of(bar.first), self._y(bar)
         circle = f'<circle class="head {bar.kind}" cx="{x:g}" cy="{y:g}" r="{RADIUS - 1}"/>'
         return circle + f'<text class="number {bar.kind}" x="{x:g}" y="{y + 4:g}">{escape(bar.label)}</text>'
 
     def copy(self, copy: Copy) -> str:
         """An arrow; curved if a straight one would seem to pass through what happens in between."""
-        start = _x(copy.left), self._levels[copy.source]
-        end = _x(copy.arrived), self._arrival(copy)
+        start = x_of(copy.left), self.levels[copy.source]
+        end = x_of(copy.arrived), self._arrival(copy)
         bend = next((bend for bend in BENDS if self._is_free(start, end, bend)), 0)
         over = _over(start, end, bend)
         length = hypot(end[0] - over[0], end[1] - over[1]) or 1.0
@@ -192,7 +197,7 @@ class _Frame:
         return all(hypot(x - a, y - b) > RADIUS + 3 for x, y in points for a, b in others)
 
     def dot(self, dot: Dot) -> str:
-        x, y = _x(dot.column), self._levels[dot.lane]
+        x, y = x_of(dot.column), self.levels[dot.lane]
         if dot.kind == "wait":
             hands = f"M{x:g} {y - 27:g}v5h4"
             return f'<g class="clock"><circle cx="{x:g}" cy="{y - 22:g}" r="7"/><path d="{hands}"/></g>'
@@ -209,14 +214,14 @@ class _Frame:
         return "".join(parts)
 
     def _y(self, bar: Bar) -> float:
-        return self._levels[bar.lane] + self._slots[bar] * SLOT
+        return self.levels[bar.lane] + self._slots[bar] * SLOT
 
     def _arrival(self, copy: Copy) -> float:
         """On the lane, or beneath it where the copy has to wait."""
         bars = self._diagram.bars
         waits = (bar for bar in bars if (bar.lane, bar.first) == (copy.target, copy.arrived))
         bar = next(waits, None)
-        return self._levels[copy.target] if bar is None else self._y(bar)
+        return self.levels[copy.target] if bar is None else self._y(bar)
 
 
 def _over(start: Point, end: Point, bend: float) -> Point:
@@ -235,7 +240,7 @@ def _on_curve(start: Point, over: Point, end: Point, part: float) -> Point:
     )
 
 
-def _x(column: float) -> float:
+def x_of(column: float) -> float:
     return LEFT + (column + 0.5) * COLUMN
 
 

@@ -1,429 +1,486 @@
-"use strict";
-// The space-time diagram: one SVG per trace, drawn from the JSON beside it. Names only ever become text.
+// ---- The viewer: one canvas with its controls, for one run. Whatever comes from a run only ever becomes text.
 
-(() => {
-  const SVG = "http://www.w3.org/2000/svg";
-  const LANE = 64, TOP = 34, LEFT = 150, STEP = 26, NAME_MAX = 18;
+const FAMILIES = [
+  ["held", "held", "packets that wait for a cause"],
+  ["levels", "levels", "accepted, confirmed, acknowledged, taken"],
+  ["repairs", "losses and repairs", "lost copies, gaps, requests for repair and repairs"],
+  ["views", "views", "bands of views; members that leave, crash or are suspected"],
+  ["objects", "calls", "executions of methods by objects"],
+];
+const ROWS_IN_TABLE = 200;
 
-  for (const place of document.querySelectorAll(".viewer")) {
-    const data = JSON.parse(document.getElementById("data-" + place.dataset.trace).textContent);
-    new Viewer(place, data);
+class Viewer {
+  constructor(place, run, label) {
+    Object.assign(this, { place, run, witness: NONE, match: NONE, isPinned: false, listeners: [] });
+    place.viewer = this;  // for whoever inspects or drives the page
+    this.canvas = make("canvas", "", undefined, { tabindex: 0, role: "application", "aria-roledescription": "space-time diagram",
+      "aria-label": label + ". Arrow keys move, plus and minus zoom, n and p go from event to event, Enter pins one, v goes to the next violation, Escape lets go." });
+    this.scene = null;
+    this.stage = make("div", "stage");
+    this.tip = make("div", "tip", undefined, { role: "status" });
+    this.tip.hidden = true;
+    this.stage.append(this.canvas, this.tip);
+    this.note = make("div", "violation");
+    this.note.hidden = true;
+    this.status = make("p", "status", "", { "aria-live": "polite" });
+    this.place.append(this.bar(), this.note, this.stage, this.status, this.table());
+    this.scene = new Scene(run, this.canvas);
+    this.families = FAMILIES.filter(([family]) => this.has(family));
+    for (const [family] of this.families) this.scene.shown.add(family);
+    this.bar2();
+    this.listen();
   }
 
-  function Viewer(place, data) {
-    const names = data.names;
-    const events = data.events.map(([process, pos, time, step, src, seq, deps, dst, note], at) =>
-      ({ process, pos, time, step, src, seq, deps, dst, note, at }));
-    const byPlace = new Map(events.map((event) => [event.process + ":" + event.pos, event]));
-    const messages = gather(events);
-    const lanes = names.map((_, at) => at).filter((at) =>
-      names.length <= 24 || events.some((event) => event.process === at));
-    const laneOf = new Map(lanes.map((process, at) => [process, at]));
-    let byTime = false, zoom = 1, shift = 0, chosen = null;
+  // Whether there is anything of a family to show.
+  has(family) {
+    const own = this.run.steps.filter((step) => SIGNS[step] && SIGNS[step].family === family);
+    return this.run.has(...own, ...(family === "held" ? ["hold"] : family === "objects" ? ["start"] : []));
+  }
 
-    // ---- the frame
+  // ---- controls
 
-    const bar = make("div", "bar"), note = make("div", "violation"), stage = make("div", "stage");
-    const tip = make("div", "tip");
-    const svg = draw("svg", { tabindex: 0, role: "img", "aria-label": "space-time diagram" });
-    const height = TOP + lanes.length * LANE;
-    svg.setAttribute("height", height);
-    note.hidden = tip.hidden = true;
-    stage.append(svg, tip);
-    place.append(bar, note, stage);
-
-    const jump = document.createElement("select");
-    jump.setAttribute("aria-label", "jump to a violation");
-    if (data.witnesses.length) {
-      jump.append(new Option("jump to a violation …", ""));
-      data.witnesses.forEach((witness, at) => jump.append(new Option(witness.check + ": " + witness.text, at)));
-      jump.addEventListener("change", () => jump.value === "" ? choose(null) : choose(data.witnesses[jump.value]));
-      bar.append(jump);
+  bar() {
+    const bar = make("div", "bar"), { run } = this;
+    if (run.witnesses.length) {
+      this.jump = make("select", "", undefined, { "aria-label": "jump to a violation" });
+      this.jump.append(new Option(plural(run.witnesses.length, "violation") + ", explained", NONE));
+      run.witnesses.forEach((witness, at) => this.jump.append(new Option((at + 1) + ". " + witness.check + ": " + witness.text, at)));
+      this.jump.addEventListener("change", () => this.choose(+this.jump.value));
+      const group = make("span", "jump");
+      group.append(button("‹", "previous violation", () => this.step(-1)), this.jump, button("›", "next violation", () => this.step(1)));
+      bar.append(group);
     }
-    bar.append(button("−", "zoom out", () => zoomBy(1 / 1.5)), button("+", "zoom in", () => zoomBy(1.5)),
-      button("fit", "show everything", fit));
-    const scale = button("by time", "true distances in time instead of one step per event", () => {
-      byTime = !byTime;
-      scale.setAttribute("aria-pressed", byTime);
-      fit();
-    });
-    scale.setAttribute("aria-pressed", false);
-    if (data.timed) bar.append(scale);
-    bar.append(make("span", "space"), legend());
+    this.input = make("input", "", undefined, { type: "search", placeholder: "from:alice held>5ms", "aria-label": "search",
+      title: "from: to: at: (members)  seq: view: (numbers)  held> delay> (times, as 5ms)  is: (a step, as lost or held)", spellcheck: "false" });
+    this.input.addEventListener("input", () => this.search());
+    this.input.addEventListener("keydown", (event) => { if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1); });
+    this.hits = make("span", "hits", "", { "aria-live": "polite" });
+    const group = make("span", "search");
+    group.append(this.input, button("next", "next match", () => this.nextMatch(1)), this.hits);
+    const zoom = make("span", "zoom");
+    this.even = button("even spacing", "one step per event instead of true distances in time", () => this.setEven(!this.scene.isEven));
+    zoom.append(button("−", "zoom out", () => this.act(() => this.scene.zoom(1 / 1.6))), button("+", "zoom in", () => this.act(() => this.scene.zoom(1.6))),
+      button("all", "show everything", () => this.act(() => this.scene.fit())), this.even);
+    bar.append(group, zoom);
+    return bar;
+  }
 
-    // ---- what is drawn once
-
-    const layers = Object.fromEntries(["ticks", "lanes", "chains", "messages", "others", "names"].map((name) => {
-      const group = draw("g", { class: name });
-      svg.append(group);
-      return [name, group];
-    }));
-    const laneLines = lanes.map((process, at) => {
-      const y = laneY(process);
-      const line = draw("line", { class: "lane", y1: y, y2: y, x1: LEFT });
-      const plate = draw("rect", { class: "plate", x: 0, y: TOP + at * LANE, width: LEFT - 8, height: LANE });
-      const label = draw("text", { x: LEFT - 16, y: y + 4, "text-anchor": "end" });
-      label.textContent = isolate(shorten(names[process]));
-      label.append(titled(names[process]));
-      layers.lanes.append(line);
-      layers.names.append(plate, label);
-      return line;
-    });
-    for (const message of messages.values()) drawMessage(message);
-    const others = events.filter((event) => !["send", "deliver", "take", "receive"].includes(event.step) &&
-      laneOf.has(event.process)).map((event) => {
-      const mark = draw("rect", { class: "other", width: 6, height: 6, y: laneY(event.process) - 3 });
-      mark.append(titled((event.note || event.step) + " at " + names[event.process]));
-      layers.others.append(mark);
-      return [event, mark];
-    });
-    const heard = links(events).filter(([from, to]) => laneOf.has(from.process) && laneOf.has(to.process))
-      .map(([from, to]) => {
-        const line = draw("line", { class: "heard", y1: laneY(from.process), y2: laneY(to.process) });
-        layers.others.prepend(line);
-        return [from, to, line];
+  // What can be shown and hidden, with the signs it has: at once a legend.
+  bar2() {
+    const { run, scene } = this, legend = make("div", "legend");
+    const always = make("span", "key");
+    for (const step of ["send", "request", "event", "deliver"]) if (run.has(step)) always.append(sign(step), SIGNS[step].label + " ");
+    always.append(swatch("cause", "line"), "cause ", swatch("effect", "line"), "effect");
+    legend.append(always);
+    for (const [family, label, title] of this.families) {
+      const toggle = button("", title, () => {
+        if (scene.shown.has(family)) scene.shown.delete(family); else scene.shown.add(family);
+        toggle.setAttribute("aria-pressed", scene.shown.has(family));
+        this.paint();
       });
-    const chain = draw("polyline", { class: "chain" });
-    layers.chains.append(chain);
-
-    // ---- moving about
-
-    let dragged = null;
-    svg.addEventListener("pointerdown", (event) => {
-      dragged = { x: event.clientX, shift };
-      svg.setPointerCapture(event.pointerId);
-    });
-    svg.addEventListener("pointermove", (event) => {
-      if (!dragged) return;
-      shift = dragged.shift + event.clientX - dragged.x;
-      arrange();
-    });
-    for (const name of ["pointerup", "pointercancel"]) svg.addEventListener(name, () => { dragged = null; });
-    svg.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-        shift -= event.deltaX;
-        arrange();
-      } else {
-        zoomBy(Math.exp(-event.deltaY / 400), event.clientX - svg.getBoundingClientRect().left);
-      }
-    }, { passive: false });
-    svg.addEventListener("keydown", (event) => {
-      const act = {
-        ArrowLeft: () => { shift += 80; arrange(); }, ArrowRight: () => { shift -= 80; arrange(); },
-        "+": () => zoomBy(1.5), "-": () => zoomBy(1 / 1.5), "0": fit, Escape: () => { jump.value = ""; choose(null); },
-      }[event.key];
-      if (act) { event.preventDefault(); act(); }
-    });
-    new ResizeObserver(() => arrange()).observe(stage);
-    fit();
-    const first = data.witnesses.findIndex((witness) => placesOf(witness).length > 1);
-    if (first >= 0) { jump.value = String(first); choose(data.witnesses[first]); }
-
-    // ---- coordinates
-
-    function width() { return Math.max(stage.clientWidth, 400); }
-    function extent() { return byTime ? (events[events.length - 1].time - events[0].time) || 1 : events.length * STEP; }
-    function laneY(process) { return TOP + (laneOf.get(process) + 0.5) * LANE; }
-    function raw(event) { return byTime ? event.time - events[0].time : (event.at + 0.5) * STEP; }
-    function x(event) { return LEFT + shift + raw(event) * zoom; }
-
-    function fit() {
-      zoom = Math.min((width() - LEFT - 30) / extent(), byTime ? Infinity : 1.6);
-      if (!byTime) zoom = Math.max(zoom, 0.5);
-      shift = 10;
-      arrange();
+      toggle.setAttribute("aria-pressed", true);
+      if (family === "held") toggle.append(swatch("early", "bar"));
+      if (family === "objects") toggle.append(swatch("object", "bar"));
+      const own = run.steps.filter((step) => SIGNS[step] && SIGNS[step].family === family && run.has(step));
+      for (const step of own) toggle.append(sign(step), SIGNS[step].label + " ");
+      if (!own.length) toggle.append(label);
+      legend.append(toggle);
     }
-
-    function zoomBy(factor, around) {
-      const middle = (around === undefined ? (LEFT + width()) / 2 : Math.max(around, LEFT)) - LEFT;
-      shift = middle - (middle - shift) * factor;
-      zoom *= factor;
-      arrange();
-    }
-
-    function arrange() {
-      const right = width();
-      svg.setAttribute("viewBox", `0 0 ${right} ${height}`);
-      for (const line of laneLines) line.setAttribute("x2", right);
-      for (const message of messages.values()) placeMessage(message);
-      for (const [event, mark] of others) mark.setAttribute("x", x(event) - 3);
-      for (const [from, to, line] of heard) set(line, { x1: x(from), x2: x(to) });
-      placeChain();
-      placeTicks(right);
-    }
-
-    function placeTicks(right) {
-      layers.ticks.replaceChildren();
-      const count = Math.max(Math.floor((right - LEFT) / 140), 1);
-      let last = -Infinity;
-      for (const event of events) {
-        const at = x(event);
-        if (at < LEFT + 20 || at > right - 20 || at - last < (right - LEFT) / count) continue;
-        last = at;
-        const label = draw("text", { class: "axis", x: at, y: 16, "text-anchor": "middle" });
-        label.textContent = data.timed ? duration(event.time - events[0].time) : String(event.at + 1);
-        layers.ticks.append(draw("line", { class: "tick", x1: at, x2: at, y1: 22, y2: height }), label);
-      }
-    }
-
-    // ---- messages
-
-    function drawMessage(message) {
-      const group = draw("g", { class: "message", "data-message": message.src + ":" + message.seq });
-      message.group = group;
-      message.parts = message.copies.map((copy) => {
-        const path = draw("line", { class: "path" }), hit = draw("line", { class: "hit" });
-        const wait = copy.arrived && copy.delivered ? draw("line", { class: "wait" }) : null;
-        const mark = copy.delivered ? draw("path", { class: "deliver" }) : null;
-        const take = copy.taken ? draw("circle", { class: "take", r: 3 }) : null;
-        const whole = draw("g", { class: "copy" });
-        whole.append(...[wait, path, hit, mark, take].filter(Boolean));
-        group.append(whole);
-        return { copy, whole, path, hit, wait, mark, take };
-      });
-      if (message.sent) {
-        message.dot = draw("circle", { class: "send", r: 4.5 });
-        group.append(message.dot);
-      }
-      group.addEventListener("pointerenter", (event) => hover(message, event));
-      group.addEventListener("pointermove", (event) => moveTip(event));
-      group.addEventListener("pointerleave", leave);
-      layers.messages.append(group);
-    }
-
-    function placeMessage(message) {
-      const sent = message.sent && laneOf.has(message.src) ? { x: x(message.sent), y: laneY(message.src) } : null;
-      if (message.dot) set(message.dot, { cx: sent.x, cy: sent.y });
-      for (const { copy, path, hit, wait, mark, take } of message.parts) {
-        const y = laneY(copy.process);
-        const end = copy.arrived || copy.delivered || copy.taken;
-        const to = { x: x(end), y };
-        // What was sent outside of what is shown comes in from the side of its sender.
-        const away = Math.sign((laneOf.get(message.src) ?? 0) - laneOf.get(copy.process)) || 1;
-        const from = sent || { x: to.x - 22, y: y + away * 20 };
-        for (const line of [path, hit]) set(line, { x1: from.x, y1: from.y, x2: to.x, y2: to.y });
-        if (wait) set(wait, { x1: to.x, x2: x(copy.delivered), y1: y, y2: y });
-        if (mark) {
-          const at = x(copy.delivered), up = from.y > y ? 1 : -1;
-          mark.setAttribute("d", `M${at - 5} ${y + up * 7}L${at + 5} ${y + up * 7}L${at} ${y}Z`);
-        }
-        if (take) set(take, { cx: x(copy.taken), cy: y });
-      }
-    }
-
-    // ---- pointing at one
-
-    function hover(message, event) {
-      if (dragged) return;
-      const past = pastOf(message), causes = direct(past.latest);
-      svg.classList.add("is-hovering");
-      message.group.classList.add("is-hovered");
-      for (const other of messages.values()) {
-        other.group.classList.toggle("is-past", isPast(other, message));
-        other.group.classList.toggle("is-cause", causes.some(([src, seq]) => other.src === src && other.seq === seq));
-      }
-      tip.replaceChildren(...describe(message, causes));
-      tip.hidden = false;
-      moveTip(event);
-    }
-
-    function leave() {
-      svg.classList.remove("is-hovering");
-      for (const other of messages.values()) other.group.classList.remove("is-hovered", "is-past", "is-cause");
-      tip.hidden = true;
-    }
-
-    function moveTip(event) {
-      const frame = stage.getBoundingClientRect();
-      const left = event.clientX - frame.left + 16, top = event.clientY - frame.top + 14;
-      tip.style.left = Math.max(Math.min(left, frame.width - tip.offsetWidth - 8), 8) + "px";
-      tip.style.top = (top + tip.offsetHeight > frame.height ? Math.max(top - tip.offsetHeight - 28, 4) : top) + "px";
-    }
-
-    function pastOf(message) {
-      const latest = (message.deps || []).map((seq, src) => [src, seq]).filter(([, seq]) => seq > 0);
-      return { latest };
-    }
-
-    function isPast(one, of) { return Boolean(of.deps) && of.deps[one.src] >= one.seq; }
-
-    function direct(latest) {
-      // A cause is direct unless another cause already has it in its past.
-      return latest.filter(([src, seq]) => !latest.some(([other, number]) => {
-        const known = messages.get(other + ":" + number);
-        return other !== src && known && known.deps && known.deps[src] >= seq;
-      }));
-    }
-
-    function describe(message, causes) {
-      const head = make("b", "", "message " + message.seq + " of " + isolate(names[message.src]));
-      const lines = [];
-      if (message.sent) lines.push("sent " + (data.timed ? "at " + duration(message.sent.time - events[0].time) + " " : "") +
-        "to " + receivers(message.sent));
-      for (const copy of message.copies) {
-        if (!copy.delivered) continue;
-        const waited = copy.arrived ? ", held for " + duration(copy.delivered.time - copy.arrived.time) : "";
-        lines.push("delivered at " + isolate(names[copy.process]) + ", position " + copy.delivered.pos + waited);
-      }
-      const parts = [head, ...lines.map((line) => make("div", "", line))];
-      if (message.deps) parts.push(make("code", "", "vector <" + message.deps.join(",") + ">"));
-      if (causes.length) {
-        const list = make("ul");
-        for (const [src, seq] of causes) list.append(make("li", "", "message " + seq + " of " + isolate(names[src])));
-        parts.push(make("div", "", "caused by"), list);
-      } else {
-        parts.push(make("div", "", message.deps ? "caused by nothing" : "causes unknown"));
-      }
-      return parts;
-    }
-
-    function receivers(sent) {
-      if (sent.dst === null) return "all others";
-      const mask = BigInt(sent.dst);
-      const to = names.filter((_, at) => (mask >> BigInt(at)) & 1n).map(isolate);
-      return to.length ? to.join(", ") : "nobody";
-    }
-
-    // ---- violations
-
-    function placesOf(witness) {
-      const found = witness.chain.map((step) => byPlace.get(step.process + ":" + step.pos));
-      found.push(byPlace.get(witness.process + ":" + witness.other_pos), byPlace.get(witness.process + ":" + witness.pos));
-      const sent = messages.get(witness.message.join(":"));
-      if (sent && sent.sent) found.push(sent.sent);
-      return found.filter(Boolean);
-    }
-
-    function choose(witness) {
-      chosen = witness;
-      for (const message of messages.values()) message.group.classList.remove("is-early", "is-late", "is-link");
-      note.hidden = !witness;
-      if (witness) {
-        note.textContent = witness.check + ": " + witness.text;
-        for (const step of witness.chain) mark([step.src, step.seq], "is-link");
-        mark(witness.other, "is-early");
-        mark(witness.message, "is-late");
-        const places = placesOf(witness);
-        if (places.length) {
-          const low = Math.min(...places.map(raw)), high = Math.max(...places.map(raw));
-          const room = width() - LEFT - 160;
-          zoom = Math.min(room / Math.max(high - low, 1), byTime ? Infinity : 1.6);
-          shift = 80 - low * zoom + Math.max(room - (high - low) * zoom, 0) / 2;
-        }
-      }
-      arrange();
-    }
-
-    function mark(message, name) {
-      const found = message && messages.get(message.join(":"));
-      if (!found) return;
-      found.group.classList.remove("is-link", "is-early");
-      found.group.classList.add(name);
-      for (const { copy, whole } of found.parts) whole.classList.toggle("is-here", copy.process === chosen.process);
-      layers.messages.append(found.group);
-    }
-
-    function placeChain() {
-      const steps = chosen ? chosen.chain.map((step) => byPlace.get(step.process + ":" + step.pos)).filter(Boolean) : [];
-      chain.setAttribute("points", steps.map((event) => x(event) + "," + laneY(event.process)).join(" "));
-    }
+    if (!run.hasTimes) this.even.disabled = true;
+    this.even.setAttribute("aria-pressed", scene.isEven);
+    this.stage.before(legend);
   }
 
-  // ---- messages from events
-
-  function gather(events) {
-    const messages = new Map();
-    for (const event of events) {
-      if (event.src === null || !["send", "receive", "deliver", "take"].includes(event.step)) continue;
-      const key = event.src + ":" + event.seq;
-      if (!messages.has(key)) messages.set(key, { src: event.src, seq: event.seq, deps: null, sent: null, copies: [] });
-      const message = messages.get(key);
-      message.deps = message.deps || event.deps;
-      if (event.step === "send") { message.sent = event; continue; }
-      const field = { receive: "arrived", deliver: "delivered", take: "taken" }[event.step];
-      let copy = message.copies.find((each) => each.process === event.process && !each[field]);
-      if (!copy) message.copies.push(copy = { process: event.process, arrived: null, delivered: null, taken: null });
-      copy[field] = event;
-    }
-    return messages;
-  }
-
-  // ---- what events of a log have heard of each other, from their clocks
-
-  function links(events) {
-    const logged = events.filter((event) => event.step === "event" && event.deps);
-    const byNumber = new Map(logged.map((event) => [event.process + ":" + event.seq, event]));
-    const found = [];
-    for (const event of logged) {
-      const before = byNumber.get(event.process + ":" + (event.seq - 1));
-      const news = event.deps.map((seq, process) => [process, seq]).filter(([process, seq]) =>
-        process !== event.process && seq > (before && before.deps ? before.deps[process] : 0));
-      for (const [process, seq] of news) {
-        // What another of these knows as well came by that one.
-        const isOld = news.some(([other, number]) => {
-          const known = byNumber.get(other + ":" + number);
-          return other !== process && known && known.deps[process] >= seq;
-        });
-        const from = byNumber.get(process + ":" + seq);
-        if (from && !isOld) found.push([from, event]);
-      }
-    }
-    return found;
-  }
-
-  // ---- small tools
-
-  function draw(name, attributes) { return set(document.createElementNS(SVG, name), attributes); }
-  function set(element, attributes) {
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    return element;
-  }
-  function make(name, kind, text) {
-    const element = document.createElement(name);
-    if (kind) element.className = kind;
-    if (text !== undefined) element.textContent = text;
-    return element;
-  }
-  function button(label, title, act) {
-    const element = make("button", "", label);
-    element.type = "button";
-    element.title = title;
-    element.addEventListener("click", act);
-    return element;
-  }
-  function titled(text) {
-    const title = draw("title", {});
-    title.textContent = text;
-    return title;
-  }
-  function isolate(name) { return "\u2068" + name + "\u2069"; }
-  function shorten(name) {
-    const letters = Array.from(name);
-    return letters.length > NAME_MAX ? letters.slice(0, NAME_MAX - 1).join("") + "…" : name;
-  }
-  function duration(nanoseconds) {
-    for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
-      if (Math.abs(nanoseconds) >= size) return +(nanoseconds / size).toPrecision(4) + " " + unit;
-    }
-    return nanoseconds + " ns";
-  }
-  function legend() {
-    const box = make("span", "legend");
-    const signs = [
-      ["send", "circle", { class: "send", cx: 10, cy: 6, r: 4.5 }], ["deliver", "path", { class: "deliver", d: "M5 2L15 2L10 10Z" }],
-      ["take", "circle", { class: "take", cx: 10, cy: 6, r: 3 }],
-      ["held", "line", { x1: 3, x2: 17, y1: 6, y2: 6, stroke: "#98a2b3", "stroke-width": 5, "stroke-linecap": "round", opacity: 0.45 }],
-      ["too early", "line", { x1: 1, x2: 19, y1: 6, y2: 6, stroke: "var(--early)", "stroke-width": 2.5 }],
-      ["late", "line", { x1: 1, x2: 19, y1: 6, y2: 6, stroke: "var(--fail)", "stroke-width": 2.5 }],
-      ["causal chain", "line", { x1: 3, x2: 17, y1: 6, y2: 6, stroke: "var(--cause)", "stroke-width": 6, "stroke-linecap": "round", opacity: 0.4 }],
-    ];
-    for (const [label, shape, attributes] of signs) {
-      const item = make("span"), icon = draw("svg", { viewBox: "0 0 20 12", "aria-hidden": "true" });
-      icon.append(draw(shape, attributes));
-      item.append(icon, label);
-      box.append(item);
-    }
+  table() {
+    const box = make("details", "events"), summary = make("summary", "", "The events in view as a table");
+    this.list = make("div", "scroll");
+    box.append(summary, this.list);
+    box.addEventListener("toggle", () => this.fillTable());
+    this.tableBox = box;
     return box;
   }
-})();
+
+  fillTable() {
+    if (!this.tableBox.open) return;
+    const { run, scene } = this, [first, end] = scene.span, last = Math.min(end, first + ROWS_IN_TABLE);
+    const table = make("table"), head = make("tr"), body = make("tbody");
+    for (const title of [run.hasTimes ? "time" : "order", "member", "what happened"]) head.append(make("th", "", title, { scope: "col" }));
+    for (let at = first; at < last; at++) {
+      const row = make("tr");
+      row.append(make("td", "number", run.hasTimes ? duration(run.time[at], 7) : String(at + 1)), make("td", "", run.name(run.process[at])), make("td", "", run.describe(at)));
+      body.append(row);
+    }
+    const thead = make("thead");
+    thead.append(head);
+    table.append(thead, body);
+    const more = end > last ? [make("p", "muted", "… and " + plural(end - last, "event") + " more: zoom in to see them here.")] : [];
+    this.list.replaceChildren(table, ...more);
+  }
+
+  // ---- moving about
+
+  listen() {
+    const { canvas, scene } = this, touches = new Map();
+    let dragged = null, pinch = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      const { x, y } = this.pointAt(event);
+      touches.set(event.pointerId, event);
+      canvas.setPointerCapture(event.pointerId);
+      if (y < MAP) { this.jumpTo(x); dragged = { isMap: true }; return; }
+      dragged = { x: event.clientX, y: event.clientY, moved: false };
+      if (touches.size === 2) pinch = this.gap(touches);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      if (touches.has(event.pointerId)) touches.set(event.pointerId, event);
+      if (touches.size === 2 && pinch) {
+        const now = this.gap(touches);
+        this.act(() => { scene.zoom(now.wide / pinch.wide, scene.positionAt(now.x)); scene.pan(pinch.x - now.x); });
+        pinch = now;
+        return;
+      }
+      if (dragged && dragged.isMap) { this.jumpTo(this.pointAt(event).x); return; }
+      if (dragged) {
+        const dx = dragged.x - event.clientX, dy = dragged.y - event.clientY;
+        if (!dragged.moved && Math.hypot(dx, dy) < 4) return;
+        this.act(() => scene.pan(dx, dy));
+        dragged = { x: event.clientX, y: event.clientY, moved: true };
+        return;
+      }
+      if (!this.isPinned) this.hover(event);
+    });
+    const release = (event) => {
+      const wasClick = dragged && !dragged.moved && !dragged.isMap && touches.size === 1;
+      touches.delete(event.pointerId);
+      pinch = null;
+      dragged = null;
+      if (wasClick && event.type === "pointerup") this.click(event);
+    };
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, release);
+    canvas.addEventListener("pointerleave", () => { if (!this.isPinned && !dragged) this.leave(); });
+    canvas.addEventListener("dblclick", (event) => this.act(() => scene.zoom(3, scene.positionAt(this.pointAt(event).x))));
+    canvas.addEventListener("wheel", (event) => {
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
+      event.preventDefault();
+      this.act(() => sideways ? scene.pan(event.deltaX || event.deltaY) : scene.zoom(Math.exp(-event.deltaY / 400), scene.positionAt(this.pointAt(event).x)));
+    }, { passive: false });
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.paint()).observe(this.stage);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint());
+  }
+
+  pointAt(event) {
+    const frame = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - frame.left, y: event.clientY - frame.top };
+  }
+
+  gap(touches) {
+    const [one, other] = [...touches.values()].map((each) => this.pointAt(each).x);
+    return { x: (one + other) / 2, wide: Math.max(Math.abs(one - other), 10) };
+  }
+
+  jumpTo(x) {
+    const { scene } = this, middle = (x - scene.gutter) / scene.plot * scene.length, half = (scene.camera.to - scene.camera.from) / 2;
+    this.act(() => scene.look(middle - half, middle + half));
+  }
+
+  key(event) {
+    const { scene } = this, act = {
+      ArrowLeft: () => scene.pan(-80), ArrowRight: () => scene.pan(80), ArrowUp: () => scene.pan(0, -scene.laneHeight), ArrowDown: () => scene.pan(0, scene.laneHeight),
+      "+": () => scene.zoom(1.5), "=": () => scene.zoom(1.5), "-": () => scene.zoom(1 / 1.5), "0": () => scene.fit(),
+      n: () => this.select(1), p: () => this.select(-1), v: () => this.step(1), V: () => this.step(-1),
+      Enter: () => { if (scene.pinned >= 0) this.pin({ copy: NONE, event: scene.pinned }); }, Escape: () => this.letGo(),
+    }[event.key];
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.act(act);
+  }
+
+  // Do something that moves the camera, and paint.
+  act(change) {
+    change();
+    this.paint();
+    for (const listener of this.listeners) listener(this);
+  }
+
+  paint() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.scene.paint();
+      this.tellStatus();
+      this.fillTable();
+    });
+  }
+
+  tellStatus() {
+    const { scene, run } = this, [first, end] = scene.span, count = Math.max(end - first, 0);
+    const what = count === run.count ? plural(count, "event") : count.toLocaleString("en") + " of " + plural(run.count, "event") + " in view";
+    const spans = scene.isEven ? "evenly spaced, in their order" + (run.hasTimes ? "" : " (this log has no times)") : duration(scene.camera.to - scene.camera.from, 3) + " from edge to edge";
+    const text = what + ", " + spans + (scene.isDetailed ? "." : ": amounts sent (above each line) and delivered (below); zoom in for arrows.");
+    if (this.status.textContent !== text) this.status.textContent = text;
+  }
+
+  setEven(isEven) {
+    if (!this.run.hasTimes) return;
+    this.even.setAttribute("aria-pressed", isEven);
+    this.act(() => this.scene.setEven(isEven));
+    if (this.witness >= 0) this.choose(this.witness);
+  }
+
+  // ---- pointing at something
+
+  hover(event) {
+    const { x, y } = this.pointAt(event), found = y < HEAD ? null : this.scene.nearest(x, y);
+    const key = found ? found.copy + "/" + found.event : "";
+    if (key === this.hovered) { if (found) this.moveTip(x, y); return; }
+    this.hovered = key;
+    if (!found) { this.leave(); return; }
+    this.point(found);
+    this.moveTip(x, y);
+    this.paint();
+  }
+
+  // Show the causes and effects of something, and tell what it is.
+  point(found) {
+    const { run, scene } = this, about = this.eventOf(found);
+    scene.cone = about >= 0 ? run.cone(about) : null;
+    this.tip.replaceChildren(...this.describe(found));
+    this.tip.hidden = false;
+  }
+
+  eventOf({ copy, event }) {
+    const { run } = this;
+    if (copy < 0) return event;
+    const from = run.sent[run.copyMessage[copy]];
+    return from >= 0 ? from : run.receiptOf(copy);
+  }
+
+  leave() {
+    this.hovered = "";
+    if (!this.scene.cone && this.tip.hidden) return;
+    this.scene.cone = null;
+    this.tip.hidden = true;
+    this.paint();
+  }
+
+  click(event) {
+    const { x, y } = this.pointAt(event), found = y < HEAD ? null : this.scene.nearest(x, y, event.pointerType === "touch" ? 18 : 9);
+    if (!found) { this.letGo(); return; }
+    this.pin(found);
+    this.moveTip(x, y);
+  }
+
+  pin(found) {
+    this.isPinned = true;
+    this.scene.pinned = this.eventOf(found);
+    this.point(found);
+    const close = button("let go", "let go of this event (Escape)", () => this.letGo());
+    this.tip.append(close);
+    this.tip.classList.add("is-pinned");
+    this.paint();
+  }
+
+  letGo() {
+    this.isPinned = false;
+    this.tip.classList.remove("is-pinned");
+    this.scene.pinned = NONE;
+    this.scene.cone = null;
+    this.tip.hidden = true;
+    this.hovered = "";
+    if (this.witness >= 0) this.choose(NONE);
+    this.paint();
+  }
+
+  // The next or previous event, by keys.
+  select(by) {
+    const { run, scene } = this, [first, end] = scene.span;
+    let at = scene.pinned < 0 ? (by > 0 ? first : end - 1) : scene.pinned + by;
+    at = Math.max(0, Math.min(run.count - 1, at));
+    if (!run.count) return;
+    scene.pinned = at;
+    this.isPinned = true;
+    const place = scene.where(at);
+    if (place < scene.camera.from || place > scene.camera.to) { const half = (scene.camera.to - scene.camera.from) / 2; scene.look(place - half, place + half); }
+    this.point({ copy: NONE, event: at });
+    this.moveTip(scene.x(place), scene.y(run.process[at]));
+  }
+
+  moveTip(x, y) {
+    const frame = this.stage.getBoundingClientRect(), tip = this.tip;
+    tip.style.left = Math.max(Math.min(x + 16, frame.width - tip.offsetWidth - 8), 8) + "px";
+    const below = y + 14;
+    tip.style.top = (below + tip.offsetHeight > frame.height ? Math.max(y - tip.offsetHeight - 14, 4) : below) + "px";
+  }
+
+  describe(found) {
+    const { run } = this, m = found.copy >= 0 ? run.copyMessage[found.copy] : run.message[found.event];
+    if (m < 0 || run.step[found.event] === run.code.event) return [make("b", "", run.name(run.process[found.event])), make("div", "", run.describe(found.event)), make("code", "", this.when(found.event))];
+    const parts = [make("b", "", run.titleOf(m))], from = run.sent[m];
+    if (from >= 0) parts.push(make("div", "", "sent at " + this.when(from) + " to " + run.receivers(m) + (run.n[from] > 1 ? ", with " + plural(run.n[from], "message") : "")));
+    const copies = found.copy >= 0 ? [found.copy] : copiesOf(run, m, 6);
+    for (const c of copies) {
+      if (run.copyProcess[c] === run.src[m] && run.delivered[c] < 0) continue;
+      parts.push(make("div", "", this.fate(c)));
+    }
+    const causes = from >= 0 ? this.directCauses(from) : [];
+    if (causes.length) {
+      const list = make("ul");
+      for (const cause of causes.slice(0, 6)) list.append(make("li", "", run.titleOf(run.message[cause])));
+      parts.push(make("div", "", "caused by"), list);
+    } else if (from >= 0) parts.push(make("div", "", "caused by nothing that is here"));
+    return parts;
+  }
+
+  when(at) { return this.run.hasTimes ? duration(this.run.time[at], 6) : "event " + (at + 1); }
+
+  // What became of a copy, in one sentence.
+  fate(c) {
+    const { run } = this, at = run.name(run.copyProcess[c]), delay = run.delayOf(c), held = run.heldFor(c);
+    if (run.delivered[c] < 0) return at + ": " + (run.held[c] >= 0 ? "put aside, and never delivered" : "arrived, and was not delivered");
+    const waited = held > 0 ? ", held for " + duration(held) : "";
+    const took = run.hasTimes && Number.isFinite(delay) ? " after " + duration(delay) : "";
+    return "delivered at " + at + took + waited + ", position " + run.pos[run.delivered[c]];
+  }
+
+  // The last messages that a send knew of each member, without those that another of them already knew.
+  directCauses(from) {
+    const { run } = this, { offsets, order } = run.lanes, reach = run.past(from), latest = [];
+    for (let p = 0; p < reach.length; p++) {
+      for (let k = reach[p]; k >= 0; k--) {
+        const at = order[offsets[p] + k];
+        if (at !== from && run.isSend[run.step[at]] && run.message[at] >= 0) { latest.push(at); break; }
+      }
+    }
+    if (latest.length > 40) return latest.slice(0, 6);
+    const place = run.lanes.place, pasts = latest.map((at) => run.past(at));
+    return latest.filter((at, one) => !pasts.some((past, other) => other !== one && past[run.process[at]] >= place[at]));
+  }
+
+  // ---- violations
+
+  step(by) {
+    const count = this.run.witnesses.length;
+    if (count) this.choose((this.witness + by + (this.witness < 0 && by < 0 ? 1 : 0) + count) % count);
+  }
+
+  choose(number) {
+    const witness = this.run.witnesses[number] || null, { scene } = this;
+    this.witness = witness ? number : NONE;
+    if (this.jump) this.jump.value = String(this.witness);
+    scene.chosen = witness;
+    scene.cone = null;
+    this.isPinned = false;
+    scene.pinned = NONE;
+    this.tip.hidden = true;
+    this.note.hidden = !witness;
+    if (witness) {
+      const counted = make("b", "", (number + 1) + " of " + this.run.witnesses.length + " · " + witness.check);
+      const events = [...witness.chain, witness.late, witness.early].filter((at) => at !== null && at >= 0);
+      this.note.replaceChildren(counted, " " + witness.text + (witness.promised ? "" : " (not promised by this order)") + (events.length ? "" : " It is not among the events that are here."));
+      this.note.classList.toggle("is-promised", witness.promised);
+      scene.show(events);
+    }
+    this.act(() => {});
+  }
+
+  // ---- search
+
+  search() {
+    const { run, scene } = this, asked = parseSearch(this.input.value, run);
+    this.match = NONE;
+    this.input.setAttribute("aria-invalid", Boolean(asked.error));
+    if (asked.error || !asked.tests.length) {
+      scene.found = null;
+      this.hits.textContent = asked.error || "";
+    } else {
+      scene.found = search(run, asked.tests);
+      this.hits.textContent = plural(scene.found.found.length, "event");
+    }
+    this.paint();
+  }
+
+  nextMatch(by) {
+    const found = this.scene.found && this.scene.found.found;
+    if (!found || !found.length) return;
+    this.match = this.match < 0 ? (by > 0 ? 0 : found.length - 1) : (this.match + by + found.length) % found.length;
+    const at = found[this.match], { scene, run } = this;
+    this.hits.textContent = (this.match + 1).toLocaleString("en") + " of " + plural(found.length, "event");
+    const c = run.copy[at], from = run.message[at] >= 0 ? run.sent[run.message[at]] : NONE;
+    scene.show([at, from, c >= 0 && run.copyMessage[c] >= 0 ? run.delivered[c] : NONE].filter((event) => event >= 0));
+    scene.pinned = at;
+    this.isPinned = true;
+    scene.paint();
+    this.point({ copy: NONE, event: at });
+    scene.cone = null;
+    this.moveTip(scene.x(scene.where(at)), scene.y(run.process[at]));
+    this.act(() => {});
+  }
+}
+
+function copiesOf(run, m, most) {
+  const found = [];
+  for (let c = run.firstCopy[m]; c >= 0 && found.length < most; c = run.nextCopy[c]) found.push(c);
+  return found.reverse();
+}
+
+// ---- elements
+
+function make(name, kind, text, attributes = {}) {
+  const element = document.createElement(name);
+  if (kind) element.className = kind;
+  if (text !== undefined) element.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}
+
+function button(label, title, act) {
+  const element = make("button", "", label, { type: "button", title });
+  if (label.length === 1) element.setAttribute("aria-label", title);
+  element.addEventListener("click", act);
+  return element;
+}
+
+function sign(step) {
+  const canvas = make("canvas", "sign", undefined, { "aria-hidden": "true" });
+  canvas.dataset.step = step;
+  paintSign(canvas);
+  return canvas;
+}
+
+function paintSign(canvas) {
+  const scale = devicePixelRatio || 1, context = canvas.getContext("2d");
+  canvas.width = canvas.height = 16 * scale;
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  const y = { take: 0, confirm: 17, acknowledge: 17, lost: 18, gap: 18, nack: 18, repair: 18, deliver: 11 }[canvas.dataset.step] ?? 8;
+  SIGNS[canvas.dataset.step].paint(context, 8, y, palette(document.body), 1);
+}
+
+function swatch(colour, kind) { return make("span", "swatch " + kind + " of-" + colour); }
+
+// ---- all viewers of the page
+
+const VIEWERS = new Map();
+const READY = [];
+
+async function openViewers() {
+  const started = performance.now();
+  for (const place of document.querySelectorAll(".viewer")) {
+    try {
+      const run = await readRun(place.dataset.trace);
+      const viewer = new Viewer(place, run, "What happened in " + run.title);
+      VIEWERS.set(place.dataset.trace, viewer);
+      viewer.scene.paint();
+      viewer.tellStatus();
+      if (run.witnesses.length) viewer.choose(Math.max(run.witnesses.findIndex((witness) => witness.chain.length > 1), 0));
+    } catch (error) {
+      place.append(make("p", "muted", "The diagram cannot be shown here: " + error.message + ". It needs a browser of 2023 or later."));
+    }
+  }
+  for (const each of READY) each();
+  document.documentElement.dataset.drawn = Math.round(performance.now() - started);
+  document.documentElement.dataset.opened = Math.round(performance.now());
+}
+
+addEventListener("beforeprint", () => { document.documentElement.classList.add("printing"); for (const each of VIEWERS.values()) each.scene.paint(); });
+addEventListener("afterprint", () => { document.documentElement.classList.remove("printing"); for (const each of VIEWERS.values()) each.scene.paint(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.querySelectorAll("canvas.sign").forEach(paintSign));

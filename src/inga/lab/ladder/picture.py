@@ -11,6 +11,15 @@ def picture(scene: Scene, title: str) -> Diagram:
     return _Painter(scene, title).diagram
 
 
+def columns(scene: Scene) -> list[int]:
+    """In which column of the picture each moment is."""
+    found: list[int] = []
+    for at, moment in enumerate(scene.moments):
+        previous = scene.moments[at - 1] if at else None
+        found.append(found[-1] if found and _continues(moment, previous) else len(set(found)))
+    return found
+
+
 class _Painter:
     """Goes through the moments once, column by column."""
 
@@ -23,12 +32,9 @@ class _Painter:
         self._taken: dict[tuple[int, int], int] = {}
         self._held: dict[tuple[int, int], int] = {}
         self._early: set[tuple[int, int]] = set()  # causes that are missing at a site
-        previous: Moment | None = None
-        for moment in scene.moments:
-            if not _continues(moment, previous):
-                self.diagram.columns += 1
-            self._paint(moment, self.diagram.columns - 1)
-            previous = moment
+        for moment, column in zip(scene.moments, columns(scene), strict=True):
+            self.diagram.columns = column + 1
+            self._paint(moment, column)
         self._paint_waiting()
         if any(bar.last is None for bar in self.diagram.bars):
             self.diagram.columns += 2  # to show how long "for ever" is

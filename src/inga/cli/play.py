@@ -1,0 +1,45 @@
+"""Play schedules in a browser, move by move: drag a message to another moment, switch the order, see clocks and queues.
+
+  inga play
+  inga play 'A!1 1>B B!2 2>C' --order fifo
+  inga play --port 8080 --no-open
+
+The page comes from a server on this machine alone, which plays each schedule with the real protocol stacks; it ends with
+Ctrl-C. The address contains a secret, so that no other page of the browser can ask. `inga sim --schedule` plays one without a
+browser.
+"""
+
+import argparse
+import webbrowser
+
+from inga.cli.output import print_json, tell
+from inga.lab.play.game import play
+from inga.lab.play.server import PlayServer
+from inga.model.errors import UsageError
+
+PORT_MAX = 65_535
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("schedule", nargs="?", default="", metavar="SCHEDULE", help="to begin with (default: lunch)")
+    add("--order", default="", metavar="O", help="to begin with, such as fifo or vector")
+    add("--port", type=int, default=0, metavar="P", help="of the server (default: any that is free)")
+    add("--no-open", action="store_true", help="do not open a browser")
+
+
+def run(options: argparse.Namespace) -> int:
+    if not 0 <= options.port <= PORT_MAX:
+        raise UsageError(f"--port is a number from 0 to {PORT_MAX}")
+    if options.schedule or options.order:
+        play(options.schedule, options.order or "vector")  # what cannot be played is said here
+    order = options.order or ("vector" if options.schedule else "")
+    with PlayServer(options.schedule, order, options.port) as server:
+        if options.json:
+            print_json({"url": server.url})
+        else:
+            tell(f"open {server.url}", "Ctrl-C ends it")
+        if not options.no_open and not options.json:
+            webbrowser.open(server.url)
+        server.serve_forever()
+    return 0

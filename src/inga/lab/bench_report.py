@@ -1,0 +1,104 @@
+"""How long a report takes to open, and to move about in, in a real browser: measured in the page.
+
+Traces are made, certified and rendered as `inga report` does. The page notes when its diagram was drawn, counted from when it
+was asked for, so reading the file, decoding and drawing are in it. Then the diagram is moved 60 times, once with everything in
+view and once with single arrows. Baselines are what was aimed at: 0.3 s for ten thousand events, 2 s for a million, and a
+60th of a second for a frame. CPU is that of the page's main thread, which says more than the clock on a busy machine.
+"""
+
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from inga.lab.bench import BenchRow, SayProgress
+from inga.lab.traces import TraceRecipe, make
+from inga.model.errors import UsageError
+from inga.pipeline.jobs import report_tables
+from inga.report.page import render
+from inga.report.section import Section
+
+LIMITS = {10_000: 300.0, 1_000_000: 2000.0}  # events: milliseconds
+FRAME_MS = 1000 / 60
+MOVES = 60
+MEMBERS = 8
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+
+_MOVE = f"""(place) => {{
+    const {{ scene }} = place.viewer, started = performance.now();
+    for (let frame = 0; frame < {MOVES}; frame++) {{ scene.pan(frame % 2 ? 7 : -7); scene.paint(); }}
+    scene.context.getImageData(0, 0, 1, 1);
+    return (performance.now() - started) / {MOVES};
+}}"""
+
+
+def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
+    """Rows for each size of trace; `quick` leaves out the largest."""
+    program = shutil.which("chromium")
+    if program is None:
+        raise UsageError("chromium is not installed, and pages are measured in it")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise UsageError("playwright is not installed, by which the browser is driven") from None
+    rows = []
+    with TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        pages = [
+            (events, _page(Path(scratch), events, progress))
+            for events in list(LIMITS)[: 1 if quick else None]
+        ]
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        _measure(browser, pages[0][1])  # the first page of a browser pays for its start
+        for events, path in pages:
+            progress(f"a page of {events:,} events")
+            rows += _rows(events, path, _measure(browser, path))
+        browser.close()
+    return rows
+
+
+def _page(scratch: Path, events: int, progress: SayProgress) -> Path:
+    progress(f"a trace of {events:,} events, and its report")
+    trace = scratch / str(events)
+    trace.mkdir()
+    make(trace, TraceRecipe(events, MEMBERS, seed=3, defect="swap"))
+    tables = report_tables(str(trace), master=None)
+    section = Section(
+        f"{events:,} events",
+        [process.name for process in tables.trace.processes],
+        [],
+        tables.certificate.to_json(),
+        shown=tables.shown,
+        drawing=tables.drawing,
+        measured=tables.measured,
+    )
+    path = scratch / f"{events}.html"
+    path.write_text(render([section]), encoding="utf-8")
+    return path
+
+
+def _measure(browser: Any, path: Path) -> dict[str, float]:
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.goto(path.as_uri())
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.reload()  # in the same process, whose thread is measured from here on
+    page.wait_for_selector("html[data-opened]", state="attached", timeout=120_000)
+    opened = float(page.locator("html").get_attribute("data-opened"))
+    metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    viewer = page.locator(".viewer").first
+    single = viewer.evaluate(_MOVE)
+    page.get_by_role("button", name="all", exact=True).first.click()
+    whole = viewer.evaluate(_MOVE)
+    page.close()
+    return {"opened": opened, "cpu": metrics["TaskDuration"] * 1000, "single": single, "whole": whole}
+
+
+def _rows(events: int, path: Path, found: dict[str, float]) -> list[BenchRow]:
+    case, limit = f"{events:,} events", LIMITS[events]
+    return [
+        BenchRow(f"{case}: page", 10.0 * events / 1e6, path.stat().st_size / 1e6, "MB", "10 bytes an event"),
+        BenchRow(f"{case}: opened and drawn", limit, found["opened"], "ms", "the limit"),
+        BenchRow(f"{case}: of that, CPU", limit, found["cpu"], "ms", "the limit"),
+        BenchRow(f"{case}: a frame, arrows", FRAME_MS, found["single"], "ms", "60 frames a second"),
+        BenchRow(f"{case}: a frame, everything", FRAME_MS, found["whole"], "ms", "60 frames a second"),
+    ]

@@ -1,0 +1,361 @@
+"""What happened in a run, and how long things took: numbers with their definitions, and small pictures.
+
+All of it comes from tables of `inga metrics`. A number is a `details` element: its definition is one click away, also
+by keyboard and without any script. Pictures are SVG in the colours of the page; each has its numbers as text.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from math import log10
+from typing import Any
+
+from inga.report.section import Section
+from inga.report.verdict import text
+
+MEMBERS_SHOWN = 10
+HELD_SHOWN = 5
+WIDTH = 420
+LABEL, ROOM = 104, 128  # to the left and to the right of bars
+
+TableRows = Sequence[Mapping[str, Any]]
+
+_LEVELS = {
+    "receive": ("arrived", "the packet came in from the network, in whatever order"),
+    "accept": ("accepted", "nothing that precedes it is missing at this member"),
+    "causal": ("in causal order", "it has its place among the others, behind everything that caused it"),
+    "confirm": ("confirmed", "this member knows that every member has accepted it"),
+    "acknowledge": ("acknowledged", "this member knows that every member has confirmed it"),
+    "deliver": ("delivered", "it was handed to the application"),
+    "take": (
+        "taken",
+        "the application has begun to read it; from now on it is a cause of what this member sends",
+    ),
+}
+
+
+# ---- numbers
+
+
+def tiles(section: Section) -> str:
+    """What happened, in numbers."""
+    found = [_tile(*each) for each in _numbers(section)]
+    return f'<div class="tiles">{"".join(found)}</div>'
+
+
+def _tile(label: str, value: int, definition: str, tone: str = "") -> str:
+    return (
+        f'<details class="tile{" " + tone if tone else ""}"><summary><b>{value:,}</b><span>{escape(label)}</span></summary>'
+        f"<p>{escape(definition)}</p></details>"
+    )
+
+
+def _numbers(section: Section) -> list[tuple[str, int, str]]:
+    """Label, number, definition. What did not happen is left out, but for losses: that there was none is news."""
+    certificate, steps = section.certificate, _totals(section)
+    numbers = [
+        ("messages sent", certificate["payloads"], "What applications sent. Messages sent in one turn of a program share a packet."),
+        ("packets", certificate["messages"], "What is numbered, stamped, ordered and repaired: one or several messages with one stamp. Numbers in sentences and in the diagram count packets."),
+        ("deliveries", certificate["deliveries"], "Packets handed to an application, counted at every receiver: one packet to three members is three deliveries."),
+        (_plural("member", certificate["processes"]), certificate["processes"], "Members that wrote a record of the run, those that left or crashed included; in runs with objects also each copy of an object."),
+        ("events", certificate["events"], "TableRows of the record: everything that was written down about the run."),
+    ]  # fmt: skip
+    optional = [
+        ("held back", steps.count("hold"), "Packets that arrived before something that caused them, and had to wait for it. This is what causal order costs."),
+        ("copies lost", steps.count("lost"), "Copies of packets that were lost on purpose, to see whether they are repaired."),
+        ("gaps noticed", steps.count("gap"), "A member saw by a later number that something of a sender is missing."),
+        ("repairs", steps.count("repair"), "Packets sent again because somebody asked for them."),
+        ("given up", steps.count("gave_up"), "Packets that nobody could repair any more."),
+        ("crashes", steps.count("crash"), "Times a member noted that another one, or it itself, had crashed."),
+        ("calls of objects", steps.count("start"), "Executions of a method by a copy of an object."),
+        ("calls undone", steps.count("undo"), "Executions that were taken back, because an older one had to come first."),
+    ]  # fmt: skip
+    views = _views(section)
+    if views > 1:
+        numbers.append(("views", views, "Lists of members that were in force, one after the other: whoever joins, leaves or fails makes a new one."))  # fmt: skip
+    return [*numbers, *(each for each in optional if each[1])]
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def _views(section: Section) -> int:
+    drawing = section.drawing
+    return 0 if drawing is None else len({int(view) for view in set(drawing.view.tolist()) if view > 0})
+
+
+class _Totals:
+    """How often each step occurred, in all."""
+
+    def __init__(self, rows: TableRows) -> None:
+        self._counts = {row["step"]: row["count"] for row in rows if row["process"] is None}
+
+    def count(self, *steps: str) -> int:
+        return sum(int(self._counts.get(step, 0)) for step in steps)
+
+
+def _totals(section: Section) -> _Totals:
+    return _Totals(section.measured.get("steps", ()))
+
+
+# ---- pictures
+
+
+def figures(section: Section) -> str:
+    """What was measured, as far as it was."""
+    made = [_delays, _rate, _overhead, _slowest, _holds, _windows]
+    drawn = [each for figure in made if (each := figure(section))]
+    if not drawn:
+        return ""
+    note = (
+        f'<p class="muted">Delays between members are not given: {text(section.reason)}.</p>'
+        if section.reason
+        else ""
+    )
+    return (
+        f'<h3>How long things took, and what they cost</h3>{note}<div class="figures">{"".join(drawn)}</div>'
+    )
+
+
+def _figure(title: str, finding: str, picture: str, definition: str) -> str:
+    return (
+        f"<figure><figcaption><b>{escape(title)}</b> {finding}</figcaption>{picture}"
+        f"<details><summary>What is this?</summary><p>{definition}</p></details></figure>"
+    )
+
+
+def _delays(section: Section) -> str:
+    rows = {row["step"]: row for row in section.measured.get("delays", ()) if row["process"] is None}
+    shown = [(_LEVELS[step][0], rows[step]) for step in _LEVELS if step in rows]
+    if not shown:
+        return ""
+    name, row = next(((n, r) for n, r in shown if n == "delivered"), shown[-1])
+    words = "; ".join(
+        f"<i>{escape(_LEVELS[s][0])}</i>: {escape(_LEVELS[s][1])}" for s in _LEVELS if s in rows
+    )
+    return _figure(
+        "From a send to each level",
+        f"Half of all packets were {escape(name)} within {ms(row['p50'])}, 99 of 100 within {ms(row['p99'])}.",
+        _ranges([(label, row) for label, row in shown], "delay by level"),
+        f"The time from the send of a packet until another member had it. The dot is the median, the thick part ends where "
+        f"nine of ten are done, the thin one where 99 of 100 are. {words}.",
+    )
+
+
+def _slowest(section: Section) -> str:
+    delays = section.measured.get("delays", ())
+    level = next(
+        (
+            step
+            for step in ("deliver", "take", "accept", "receive")
+            if any(row["step"] == step for row in delays)
+        ),
+        "",
+    )
+    rows = [
+        row
+        for row in delays
+        if row["step"] == level and row["process"] is not None and row.get("src") is None
+    ]
+    if len(rows) < 2:
+        return ""
+    rows.sort(key=lambda row: (-row["p99"], row["process"]))
+    shown = [(section.names[row["process"]], row) for row in rows[:MEMBERS_SHOWN]]
+    rest = f" The slowest {MEMBERS_SHOWN} of {len(rows)} are shown." if len(rows) > MEMBERS_SHOWN else ""
+    return _figure(
+        "Member by member, the slowest first",
+        f"{text(shown[0][0])} waited longest: 99 of 100 packets were {_LEVELS[level][0]} there within {ms(rows[0]['p99'])}.{rest}",
+        _ranges(shown, "delay by member"),
+        "The same delay, from the send to this level, counted by the member that received. A member that is slow alone has a "
+        "slow machine or link; if all are slow, look at what holds packets.",
+    )
+
+
+def _rate(section: Section) -> str:
+    parts: dict[float, dict[str, float]] = {}
+    for row in section.measured.get("rates", ()):
+        sums = parts.setdefault(row["from_ms"], {"length": row["length_ms"]})
+        for name in ("sends", "deliveries", "control", "repair"):
+            sums[name] = sums.get(name, 0) + (row[name] or 0)
+    if len(parts) < 2:
+        return ""
+    times = sorted(parts)
+    seconds = {at: parts[at]["length"] / 1000 for at in times}
+    lines = {
+        label: [(at, parts[at][name] / seconds[at]) for at in times]
+        for label, name in (("deliveries", "deliveries"), ("sends", "sends"), ("repairs", "repair"))
+        if any(parts[at][name] for at in times)
+    }
+    if not lines:
+        return ""
+    busiest = max(value for _, value in lines.get("deliveries", next(iter(lines.values()))))
+    return _figure(
+        "Packets over time",
+        f"At most {busiest:,.0f} deliveries a second, all members together.",
+        _lines(lines, times[-1] + parts[times[-1]]["length"]),
+        "The run is cut into 60 equal parts; the lines say how many packets were sent, delivered and sent again in each, per "
+        "second. A delivery counts at every receiver.",
+    )
+
+
+def _overhead(section: Section) -> str:
+    steps = _totals(section)
+    sends = steps.count("send")
+    families = {
+        "control packets": ("control", "poll"),
+        "asked again": ("nack",),
+        "repairs": ("repair",),
+    }
+    counts = {label: steps.count(*each) for label, each in families.items()}
+    if not sends or not any(counts.values()):
+        return ""
+    each = {label: count / sends for label, count in counts.items()}
+    picture = _bars(
+        [(label, value, f"{value:.2g}") for label, value in each.items()], "control packets per data packet"
+    )
+    return _figure(
+        "For each packet of data",
+        f"{sum(each.values()):.2g} other packets were sent: to confirm, to ask again and to repair.",
+        picture,
+        "How many packets that carry no new data were sent, divided by the packets that do. Confirmations that ride on data "
+        "cost nothing and are not counted.",
+    )
+
+
+def _holds(section: Section) -> str:
+    whole = next((row for row in section.measured.get("holds", ()) if row["process"] is None), None)
+    if whole is None:
+        return ""
+    if not whole["count"]:
+        return _figure("Held back", "No packet had to wait for another.", "", "A packet is held when it comes before something that caused it.")  # fmt: skip
+    names, deliveries = section.names, section.certificate["deliveries"]
+    share = f" ({whole['count'] / deliveries:.1%} of the deliveries)" if deliveries else ""
+    lines = "".join(
+        f"<tr><td>{text(names[row['process']])}</td><td>packet {row['seq']} of {text(names[row['src']])}</td>"
+        f'<td class="number">{row["held"]:,}</td><td class="number">{ms(row["ms"])}</td></tr>'
+        for row in list(section.measured.get("held_by", ()))[:HELD_SHOWN]
+    )
+    table = (
+        '<div class="scroll"><table class="small"><thead><tr><th scope="col">at</th><th scope="col">waited for</th>'
+        '<th scope="col" class="number">held</th><th scope="col" class="number">in all</th></tr></thead>'
+        f"<tbody>{lines}</tbody></table></div>"
+    )
+    return _figure(
+        "Held back, and by what",
+        f"{whole['count']:,} packets waited for another{share}: half of them at most {ms(whole['p50'])}, the longest {ms(whole['max'])}.",
+        table if lines else "",
+        "A packet is held when it comes before something that caused it. What held it is, of everything that precedes it, the "
+        "last that came. The table has what cost most time in all.",
+    )
+
+
+def _windows(section: Section) -> str:
+    rows = sorted(section.measured.get("windows", ()), key=lambda row: -row["share"])[:MEMBERS_SHOWN]
+    if not rows:
+        return ""
+    bars = [(section.names[row["process"]], row["share"], f"{row['share']:.0%}") for row in rows]
+    return _figure(
+        "Not allowed to send",
+        f"{text(bars[0][0])} had to wait most: {rows[0]['share']:.0%} of its time, {rows[0]['closed']:,} times.",
+        _bars(bars, "share of time with a closed window"),
+        "The share of its time in which a member's window was closed: receivers had no room, or had not yet confirmed enough.",
+    )
+
+
+# ---- drawing
+
+
+def ms(value: float) -> str:
+    """Milliseconds as people say them."""
+    for unit, size in (("s", 1000.0), ("ms", 1.0), ("µs", 0.001)):
+        if abs(value) >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e6:.3g} ns" if value else "0 ms"
+
+
+def _svg(height: float, label: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg class="figure" viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _label(name: str, y: float) -> str:
+    words = name if len(name) <= 15 else name[:14] + "…"
+    title = f"<title>{escape(name[:200])}</title>" if words != name else ""
+    return f'<text x="{LABEL - 8}" y="{y + 4:g}" text-anchor="end">{escape(words)}{title}</text>'
+
+
+def _ranges(rows: Sequence[tuple[str, Mapping[str, Any]]], label: str) -> str:
+    """Medians, nine tenths and 99 hundredths, on one scale."""
+    values = [row[key] for _, row in rows for key in ("p50", "p99")]
+    place = _scale(min(values), max(values))
+    parts, step = [], 24
+    for at, (name, row) in enumerate(rows):
+        y = 14 + at * step
+        median, most, nearly = (place(row[key]) for key in ("p50", "p90", "p99"))
+        parts += [
+            _label(name, y),
+            f'<line class="thin" x1="{median:.1f}" x2="{nearly:.1f}" y1="{y}" y2="{y}"/>',
+            f'<line class="thick" x1="{median:.1f}" x2="{most:.1f}" y1="{y}" y2="{y}"/>',
+            f'<circle class="median" cx="{median:.1f}" cy="{y}" r="4.5"/>',
+            f'<text class="value" x="{WIDTH - ROOM + 12}" y="{y + 4}">{escape(ms(row["p50"]))} – {escape(ms(row["p99"]))}</text>',
+        ]
+    return _svg(14 + len(rows) * step, label, parts)
+
+
+def _scale(low: float, high: float) -> Callable[[float], float]:
+    """From 0; by powers of ten where the largest would push all others into a corner."""
+    room = WIDTH - LABEL - ROOM - 12
+    if low > 0 and high / low > 50:
+        span = log10(high / low)
+        return lambda value: LABEL + 6 + room * max(log10(max(value, low) / low), 0) / span
+    floor, span = min(low, 0.0), max(high - min(low, 0.0), 1e-9)
+    return lambda value: LABEL + 6 + room * (value - floor) / span
+
+
+def _bars(rows: Sequence[tuple[str, float, str]], label: str) -> str:
+    largest, room, step = max(max(value for _, value, _ in rows), 1e-9), WIDTH - LABEL - ROOM, 24
+    parts = []
+    for at, (name, value, words) in enumerate(rows):
+        y = 14 + at * step
+        width = max(room * value / largest, 1.5)
+        parts += [
+            _label(name, y),
+            f'<rect class="amount" x="{LABEL}" y="{y - 6}" width="{width:.1f}" height="12" rx="3"/>',
+            f'<text class="value" x="{LABEL + width + 6:.1f}" y="{y + 4}">{escape(words)}</text>',
+        ]
+    return _svg(14 + len(rows) * step, label, parts)
+
+
+def _lines(lines: Mapping[str, Sequence[tuple[float, float]]], length: float) -> str:
+    """Rates over time, each with its name and its highest value."""
+    height, left, right, top, bottom = 150, 40, 8, 22, 22
+    highest = max(max(value for _, value in line) for line in lines.values()) or 1.0
+    parts = [
+        f'<line class="rule" x1="{left}" x2="{WIDTH - right}" y1="{y}" y2="{y}"/>'
+        for y in (top, height - bottom)
+    ]
+    parts.append(f'<text x="{left - 6}" y="{top + 4}" text-anchor="end">{_rough(highest)}</text>')
+    parts.append(f'<text x="{left - 6}" y="{height - bottom + 4}" text-anchor="end">0</text>')
+    for share in (0.0, 0.5, 1.0):
+        x = left + (WIDTH - left - right) * share
+        anchor = {0.0: "start", 0.5: "middle", 1.0: "end"}[share]
+        parts.append(
+            f'<text x="{x:.1f}" y="{height - 6}" text-anchor="{anchor}">{escape(ms(length * share))}</text>'
+        )
+    for number, (name, line) in enumerate(lines.items()):
+        points = " ".join(
+            f"{left + (WIDTH - left - right) * at / length:.1f},{height - bottom - (height - top - bottom) * value / highest:.1f}"
+            for at, value in line
+        )
+        parts.append(f'<polyline class="line line-{number}" points="{points}"/>')
+        parts.append(f'<text class="key line-{number}" x="{left + 96 * number}" y="11">{escape(name)}</text>')
+    return _svg(height, "packets per second over time", parts)
+
+
+def _rough(value: float) -> str:
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.2g}{unit}"
+    return f"{value:.2g}"

@@ -1,0 +1,250 @@
+"""Rows of a trace as columns to draw: in order of time, each message and each copy of it with a number.
+
+A picture of a million events needs neither vectors nor names: what precedes what follows from who sent and who received
+what, so a viewer can follow the arrows. Whatever is text is cut short and listed once.
+
+Control packets and datagrams are left out, which are most of a trace and none of what a person looks for; so are arrivals
+of messages that went on at once.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inga.trace.schema import Row, unpack_deps, unpack_dst
+
+STEPS_DRAWN = (
+    *(
+        "send",
+        "receive",
+        "hold",
+        "accept",
+        "causal",
+        "confirm",
+        "acknowledge",
+        "deliver",
+        "take",
+        "duplicate",
+    ),
+    *("gap", "nack", "repair", "gave_up", "lost", "window_closed", "window_opened"),
+    *("view", "join", "leave", "suspect", "flush", "crash", "state"),
+    *("request", "start", "commit", "abort", "response", "undo", "event"),
+)
+COLUMNS_DRAWN = (
+    *("process", "pos", "time", "step", "view", "src", "seq"),
+    *("dst", "peer", "n", "op", "ref", "note"),
+)
+TEXT_MAX = 200  # letters of a text that is shown
+TEXTS_MAX = 20_000  # different ones; what follows them is drawn without text
+CLOCKS_MAX = 1 << 26  # entries of clocks of imported events; more are drawn without arrows
+
+_GOES_ON = ("accept", "deliver", "hold", "start")  # what may become of a message that has come
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Columns of events, and of the messages they are about. Numbers count from 0, and -1 stands for none."""
+
+    process: Any  # integers, one per event, as are those that follow
+    pos: Any
+    time: Any  # nanoseconds
+    step: Any  # index into STEPS_DRAWN
+    view: Any
+    message: Any
+    copy: Any  # one message at one process
+    peer: Any
+    n: Any
+    text: Any  # index into `texts`
+    cause: Any  # of an event of an imported log: the event that it heard of, if its clock says so
+    ref: Any  # the same for `refs`; numbers beyond those are still equal where the references are
+    src: Any  # one per message, as are those that follow
+    seq: Any
+    dst: Any  # index into `sets`
+    texts: Sequence[str] = field(default_factory=list)
+    refs: Sequence[str] = field(default_factory=list)
+    sets: Sequence[Sequence[int]] = field(default_factory=list)  # of processes
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+    def find(self, process: int, pos: int) -> int | None:
+        """The event at a position of a process, if it is among them."""
+        found = ((self.process == process) & (self.pos == pos)).nonzero()[0]
+        return int(found[0]) if len(found) else None
+
+
+def from_rows(rows: Iterable[Row]) -> Drawing:
+    """What there is to draw of some rows."""
+    import numpy as np
+
+    kept = [row for row in rows if row.step in STEPS_DRAWN]
+    codes = {step: code for code, step in enumerate(STEPS_DRAWN)}
+
+    def numbers(name: str) -> Any:
+        values = (getattr(row, name) for row in kept)
+        return np.array([-1 if value is None else value for value in values], np.int64)
+
+    sets: dict[int, int] = {}
+    masks = [-1 if row.dst is None else sets.setdefault(row.dst, len(sets)) for row in kept]
+    texts, refs = _Words(), _Words()
+    return _drawing(
+        {name: numbers(name) for name in ("process", "pos", "time", "view", "src", "seq", "peer", "n")}
+        | {
+            "step": np.array([codes[row.step] for row in kept], np.int64),
+            "dst": np.array(masks, np.int64),
+            "text": np.array([texts.code(row.op or row.note) for row in kept], np.int64),
+            "ref": np.array([refs.code(row.ref) for row in kept], np.int64),
+        },
+        texts.words,
+        refs.words,
+        [_members(mask) for mask in sets],
+        _clocks([row.deps if row.step == "event" else None for row in kept]),
+    )
+
+
+def from_table(table: Any) -> Drawing:
+    """The same of a pyarrow table with the columns that are drawn and nothing but steps that are drawn. Events of imported logs
+    need the column `deps`, too."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def numbers(name: str) -> Any:
+        return pc.fill_null(table[name], -1).to_numpy().astype(np.int64)
+
+    def coded(column: Any) -> tuple[Any, Any]:
+        whole = column.combine_chunks().dictionary_encode()
+        whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+        codes = pc.fill_null(whole.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, whole.dictionary.slice(0, TEXTS_MAX)
+
+    def short(column: Any) -> Any:
+        return pc.utf8_slice_codeunits(column.cast(pa.string()), 0, TEXT_MAX)
+
+    steps = pc.index_in(table["step"].cast(pa.string()), value_set=pa.array(STEPS_DRAWN))
+    text, texts = coded(pc.coalesce(short(table["op"]), short(table["note"])))
+    ref, refs = coded(table["ref"])
+    dst, sets = coded(table["dst"])
+    columns = {name: numbers(name) for name in ("process", "pos", "time", "view", "src", "seq", "peer", "n")}
+    columns |= {"step": steps.to_numpy().astype(np.int64), "dst": dst, "text": text, "ref": ref}
+    members = [_members(unpack_dst(each)) for each in sets.to_pylist()]
+    clocks = None
+    if "deps" in table.column_names and table.num_rows * (table["deps"].type.byte_width // 4) <= CLOCKS_MAX:
+        clocks = _clocks([None if each is None else unpack_deps(each) for each in table["deps"].to_pylist()])
+    return _drawing(columns, texts.to_pylist(), short(refs).to_pylist(), members, clocks)
+
+
+class _Words:
+    """Different texts, numbered as they appear."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+
+    def code(self, text: str | None) -> int:
+        return -1 if text is None else self._codes.setdefault(text, len(self._codes))
+
+    @property
+    def words(self) -> list[str]:
+        return [word[:TEXT_MAX] for word in list(self._codes)[:TEXTS_MAX]]
+
+
+def _members(mask: int) -> list[int]:
+    return [at for at, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]
+
+
+def _clocks(vectors: Sequence[Sequence[int] | None]) -> Any:
+    """A line for each event; None if there are no clocks."""
+    import numpy as np
+
+    width = max((len(each) for each in vectors if each is not None), default=0)
+    if not width or width * len(vectors) > CLOCKS_MAX:
+        return None
+    clocks = np.zeros((len(vectors), width), np.int32)
+    for line, vector in enumerate(vectors):
+        if vector is not None:
+            clocks[line, : len(vector)] = vector
+    return clocks
+
+
+def _causes(columns: dict[str, Any], clocks: Any) -> Any:
+    """What each event of an imported log heard of: of all entries of its clock that rose since the event before it at the same
+    process, the one whose event knew most. That knew the others, unless somebody was heard of in two ways at once."""
+    import numpy as np
+
+    events = np.flatnonzero(columns["step"] == STEPS_DRAWN.index("event"))
+    cause = np.full(len(columns["step"]), -1, np.int64)
+    if not len(events):
+        return cause
+    events = events[np.lexsort((columns["pos"][events], columns["process"][events]))]
+    process, seq, known = columns["process"][events], columns["seq"][events], clocks[events].astype(np.int64)
+    before = np.vstack([np.zeros_like(known[:1]), known[:-1]])
+    before[np.concatenate([[True], np.diff(process) != 0])] = 0
+    rose = known > before
+    rose[np.arange(len(events)), process] = False
+    line, source = np.nonzero(rose)
+    width = int(seq.max(initial=0)) + 1
+    keys = process * width + seq
+    order = np.argsort(keys, kind="stable")
+    wanted = source * width + np.minimum(known[line, source], width - 1)
+    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
+    there = keys[at] == wanted
+    line, at = line[there], at[there]
+    height = known.sum(axis=1)
+    for each in np.lexsort((height[at], line)):  # of several the highest comes last
+        cause[events[line[each]]] = events[at[each]]
+    return cause
+
+
+def _drawing(
+    columns: dict[str, Any], texts: list[str], refs: list[str], sets: list[list[int]], clocks: Any
+) -> Drawing:
+    """Order, numbers for messages and copies, and without arrivals that tell nothing."""
+    import numpy as np
+
+    order = np.lexsort((columns["pos"], columns["process"], columns["time"]))
+    columns = {name: column[order] for name, column in columns.items()}
+    clocks = None if clocks is None else clocks[order]
+    columns |= _numbered(columns)
+    idle = _is_idle(columns)
+    columns = {name: column[~idle] for name, column in columns.items()}
+    none = np.full(len(columns["step"]), -1, np.int64)
+    columns["cause"] = none if clocks is None else _causes(columns, clocks[~idle])
+    columns |= _numbered(columns)  # without those that were only about what is left out
+    count = int(columns["message"].max(initial=-1)) + 1
+    about = columns["message"] >= 0
+    src, seq, dst = (np.full(count, -1, np.int64) for _ in range(3))
+    src[columns["message"][about]] = columns["src"][about]
+    seq[columns["message"][about]] = columns["seq"][about]
+    named = about & (columns["dst"] >= 0)
+    dst[columns["message"][named]] = columns["dst"][named]
+    kept = {name: columns[name] for name in Drawing.__slots__ if name in columns}
+    return Drawing(**kept | {"src": src, "seq": seq, "dst": dst, "texts": texts, "refs": refs, "sets": sets})
+
+
+def _numbered(columns: dict[str, Any]) -> dict[str, Any]:
+    """Which message and which copy of it each event is about; -1 for none."""
+    import numpy as np
+
+    about = (columns["src"] >= 0) & (columns["seq"] >= 0)
+    message, copy = (np.full(len(about), -1, np.int64) for _ in range(2))
+    numbers, codes = np.unique(columns["seq"][about], return_inverse=True)
+    key = columns["src"][about] * (len(numbers) + 1) + codes
+    message[about] = np.unique(key, return_inverse=True)[1]
+    width = int(columns["process"].max(initial=0)) + 1
+    copy[about] = np.unique(message[about] * width + columns["process"][about], return_inverse=True)[1]
+    return {"message": message, "copy": copy}
+
+
+def _is_idle(columns: dict[str, Any]) -> Any:
+    """Arrivals at the very moment at which the message went on, or was put aside."""
+    import numpy as np
+
+    copy, time, step = columns["copy"], columns["time"], columns["step"]
+    goes_on = np.isin(step, [STEPS_DRAWN.index(each) for each in _GOES_ON]) & (copy >= 0)
+    copies = int(copy.max(initial=-1)) + 1
+    first = np.full(copies, np.iinfo(np.int64).max)
+    np.minimum.at(first, copy[goes_on], time[goes_on])
+    is_receive = (step == STEPS_DRAWN.index("receive")) & (copy >= 0)
+    idle = np.zeros(len(step), bool)
+    idle[is_receive] = first[copy[is_receive]] <= time[is_receive]
+    return idle
