@@ -245,5 +245,6 @@ def test_unfinished_packets_are_held_but_for_the_oldest_of_each() -> None:
         pieces.append(piece)
     assert probe.feed(*pieces) == [] and layer.held == probe.stack.held == 200 + 300
     assert list(layer.awaited()) == [1]
+    assert (layer.seen(1), layer.seen(2)) == (3, 0), "the newest of which anything has come"
     layer.bereft(1)
     assert layer.held == 0 and list(layer.awaited()) == []

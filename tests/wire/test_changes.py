@@ -106,3 +106,11 @@ def test_any_bytes_are_a_wire_error_or_their_own_form(data: bytes, number: int) 
     named = [k for k, _ in got]
     assert named == sorted(set(named)) and SRC not in named and max(named) < MEMBERS
     assert number <= FEW or written(got) == data[:at]
+
+
+@pytest.mark.parametrize(("members", "why"), [(FEW + 2, "a stamp of member"), (FEW + 1, "changes among")])
+def test_there_are_fewer_changes_than_members_before_anything_is_read_of_them(members: int, why: str) -> None:
+    """Each of the others once; how many are announced costs nothing."""
+    out = bytearray([FEW + 1, 0x00, *([0] * 2 * (FEW + 1))])
+    with pytest.raises(WireError, match=why):
+        get_changes(bytes(out), 0, 0, members)
