@@ -15,7 +15,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that is right, and one that breaks causal order."""
     place = tmp_path_factory.mktemp("runs")
     simulate_trial(Trial("causal", 3, 10, seed=1), trace=place / "right")
-    simulate_trial(Trial("fifo", 4, 60, rate=1000, delay=(0.001, 0.05), seed=3), trace=place / "wrong")
+    simulate_trial(Trial("fifo", 4, 60, rate=1000, delay=(0.001, 0.05), seed=7), trace=place / "wrong")
     return place
 
 

@@ -34,13 +34,13 @@ NO_BOUNDS = {
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
-    "gone to in tests of its own: test_repair, test_bundle, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_attacks, test_sealing": """
+    "gone to in tests of its own: test_repair, test_bundle, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_attacks, test_sealing, test_object_groups": """
         stack.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
         stack.chain.ELSEWHERE_MAX session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
         session.newcomer.PLACES_TOLD wire.shares.SETS_MAX session.gathering.PATIENCE
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
-        session.door.FORMER_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX
+        session.door.FORMER_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX corba.broker.managed.MEMBERS_MAX
         secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES
         secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """

@@ -70,7 +70,7 @@ def bent_co() -> Iterator[Verdicts]:
         for row, column in product(range(len(table.rows)), range(1, len(table.columns))):
             bent = test_co.tables()[name]
             if isinstance(bent.rows[row][column], float | int):
-                bent.rows[row][column] *= 100
+                bent.rows[row][column] = 100 * bent.rows[row][column] or 1
                 yield test_co.verdicts(**{name: bent})
 
 
@@ -191,8 +191,8 @@ def test_one_page_has_everything(lab: Lab, tmp_path: Path, capsys: pytest.Captur
             assert f"&lt;b&gt;{source.name} {id or 'V1'}" in page and "<b>co" not in page
             assert evaluation.escape(reading.how) in page
     assert page.count("<svg></svg>") == page.count("<figcaption>a figure") == len(SOURCES)
-    assert page.count('<span class="mark pass">holds</span>') == 1 + 8 + 10 + 5 + 7
-    assert 'href="ladder/ladder.html"' in page and "31 holds, of 31 claims of 5 sources" in page
+    assert page.count('<span class="mark pass">holds</span>') == 1 + 11 + 10 + 5 + 7
+    assert 'href="ladder/ladder.html"' in page and "34 holds, of 34 claims of 5 sources" in page
     assert "http" not in page.replace("http-equiv", "")
 
 
@@ -202,7 +202,7 @@ def test_what_was_found_is_kept_until_anything_differs(
     def run(*words: str) -> int:
         lab.ran.clear()
         assert main(["lab", "all", "--quiet", "--json", "--out", str(tmp_path), *words]) == 0
-        assert len(json.loads(capsys.readouterr().out)["claims"]) == 31
+        assert len(json.loads(capsys.readouterr().out)["claims"]) == 34
         return len(lab.ran)
 
     assert [run("--quick"), run("--quick")] == [5, 0]
@@ -238,7 +238,7 @@ def test_verdicts_are_counted_by_name(lab: Lab, tmp_path: Path) -> None:
     lab.verdict = NOT_STATED
     assert main(["lab", "all", "--quiet", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "all.html").read_text()
-    assert "31 not stated, of 31 claims" in page
+    assert "34 not stated, of 34 claims" in page
     assert all(verdict in page for verdict in VERDICTS)
 
 

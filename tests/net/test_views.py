@@ -311,7 +311,7 @@ def test_what_cannot_be_meant(run: Run, meeting: Meeting) -> None:
                 await come("")
             with pytest.raises(inga.UsageError, match="a gate is 'open' or 'closed', not 'ajar'"):
                 alice.gate("ajar")
-            with pytest.raises(inga.UsageError, match="no order 'nonsense'; there are"):
+            with pytest.raises(inga.UsageError, match="no order 'nonsense'; did you mean 'none'"):
                 await alice.use("nonsense")
             with pytest.raises(inga.UsageError, match="order 'strict' is there to learn from"):
                 await alice.use("strict")

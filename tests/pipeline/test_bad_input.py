@@ -91,8 +91,17 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize("command", ["check", "stamp"])
-@pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("command", "damage", "message"),
+    # What `stamp` replaces it does not read.
+    [
+        (command, damage, message)
+        for command in ("check", "stamp")
+        for damage, message in DAMAGES
+        if command == "check" or damage not in (wide, crooked)
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)[:6]),
+)
 def test_one_sentence_and_nothing_left(
     trace: Path,
     tmp_path: Path,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from inga.cli.bench import NAMES as BENCHES
+from inga.cli.output import tell
 from inga.lab.experiments import EXPERIMENTS
 from inga.recipes import names
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     actions = parser(COMMANDS)._actions
     commands = next(each for each in actions if isinstance(each, argparse._SubParsersAction))
     found = [_completed(name, COMMANDS[name], sub) for name, sub in commands.choices.items()]
-    print("\n".join(SCRIPTS[options.shell](found)))
+    tell(*SCRIPTS[options.shell](found))
     return 0
 
 

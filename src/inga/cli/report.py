@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path(options.traces[0]) / "report.html"
     check_place(out)
     if options.events < 1:
-        raise UsageError("--events is at least 1")
+        raise UsageError(f"--events is at least 1, not {options.events}")
     sections = make_sections(options.traces, options, master)
     write(out, sections, made(options))
     verdicts = {section.certificate["verdict"] for section in sections}

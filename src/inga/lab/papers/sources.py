@@ -79,6 +79,17 @@ SOURCES = (
                 "mean bytes of a data packet besides its message; 84 B for n = 8 is read as 20 + 8n, which they may not exceed",
                 EXACT,
             ),
+            "theorem 1": ClaimReading(
+                "all pairs of messages of random runs under loss, acceptance as printed, against what really precedes what",
+                EXACT,
+            ),
+            "theorem 1, corrected": ClaimReading(
+                "the same where acceptance waits for what a message names", EXACT
+            ),
+            "theorem 2": ClaimReading(
+                "pairs in which vectors do not rise along precedence: some are seen, and in each a message is lost",
+                EXACT,
+            ),
         },
     ),
     PaperSource(

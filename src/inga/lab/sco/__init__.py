@@ -40,10 +40,10 @@ SchemeTask = tuple[str, SchemeLoad]
 
 
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
-    """All simulations, as Spark tasks unless it is to be quick, then tables, claims and a page."""
+    """All simulations, as Spark tasks unless it is to be quick and no master was named, then tables, claims and a page."""
     time, seeds = (200.0, 1) if quick else (1000.0, 5)
     tasks = list(_tasks(time, seeds, quick))
-    answers = simulate_all(simulate, tasks, progress, None if quick else master)
+    answers = simulate_all(simulate, tasks, progress, None if quick and master == LOCAL else master)
     model = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who == "model")
     played = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who != "model")
     progress("levels of acceptance, in virtual time")
