@@ -12,6 +12,7 @@ import pytest
 from inga.report.page import render
 from inga.report.section import Section
 from inga.trace import Row
+from inga.trace.drawing import from_rows
 
 from .opened import Opened, browser_test
 
@@ -66,6 +67,17 @@ def lunch(names: list[str] | None = None) -> Section:
     return Section(
         f"fifo: {names[0]}", names, [("group", names[1])], certificate, rows, "All 9 steps are shown"
     )
+
+
+def test_a_crash_is_one_however_many_note_it() -> None:
+    """Cathy fails: three others note it. In the next view dave does."""
+    noted = [Row(process, 9, 30_000_000, "crash", 1, peer=2) for process in (0, 1, 3)]
+    drawing = from_rows([*noted, Row(0, 10, 40_000_000, "crash", 2, peer=2)])
+    section = replace(lunch(), drawing=drawing, rows=[])
+    assert "<b>2</b><span>crashes</span>" in render([section])
+    one = replace(section, drawing=from_rows(noted))
+    assert "<b>1</b><span>crash</span>" in render([one])
+    assert "<span>crash" not in render([lunch()])
 
 
 def mended() -> Section:

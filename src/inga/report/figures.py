@@ -11,6 +11,7 @@ from typing import Any
 
 from inga.report.section import Section
 from inga.report.verdict import text
+from inga.trace.drawing import STEPS_DRAWN
 
 MEMBERS_SHOWN = 10
 HELD_SHOWN = 5
@@ -51,13 +52,13 @@ def _tile(label: str, value: int, definition: str, tone: str = "") -> str:
 
 def _numbers(section: Section) -> list[tuple[str, int, str]]:
     """Label, number, definition. What did not happen is left out, but for losses: that there was none is news."""
-    certificate, steps = section.certificate, _totals(section)
+    certificate, steps, crashes = section.certificate, _totals(section), _crashes(section)
     numbers = [
         ("messages sent", certificate["payloads"], "What applications sent. Messages sent in one turn of a program share a packet."),
         ("packets", certificate["messages"], "What is numbered, stamped, ordered and repaired: one or several messages with one stamp. Numbers in sentences and in the diagram count packets."),
         ("deliveries", certificate["deliveries"], "Packets handed to an application, counted at every receiver: one packet to three members is three deliveries."),
         (_plural("member", certificate["processes"]), certificate["processes"], "Members that wrote a record of the run, those that left or crashed included; in runs with objects also each copy of an object."),
-        ("events", certificate["events"], "TableRows of the record: everything that was written down about the run."),
+        ("events", certificate["events"], "Rows of the record: everything that was written down about the run."),
     ]  # fmt: skip
     optional = [
         ("held back", steps.count("hold"), "Packets that arrived before something that caused them, and had to wait for it. This is what causal order costs."),
@@ -65,7 +66,7 @@ def _numbers(section: Section) -> list[tuple[str, int, str]]:
         ("gaps noticed", steps.count("gap"), "A member saw by a later number that something of a sender is missing."),
         ("repairs", steps.count("repair"), "Packets sent again because somebody asked for them."),
         ("given up", steps.count("gave_up"), "Packets that nobody could repair any more."),
-        ("crashes", steps.count("crash"), "Times a member noted that another one, or it itself, had crashed."),
+        (_plural("crash", crashes, "es"), crashes, "Members that failed: the others excluded them, or they noted it themselves."),
         ("calls of objects", steps.count("start"), "Executions of a method by a copy of an object."),
         ("calls undone", steps.count("undo"), "Executions that were taken back, because an older one had to come first."),
     ]  # fmt: skip
@@ -75,8 +76,17 @@ def _numbers(section: Section) -> list[tuple[str, int, str]]:
     return [*numbers, *(each for each in optional if each[1])]
 
 
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
+def _plural(word: str, count: int, ending: str = "s") -> str:
+    return word if count == 1 else word + ending
+
+
+def _crashes(section: Section) -> int:
+    """Each once, however many members noted it."""
+    drawing = section.drawing
+    if drawing is None:
+        return 0
+    crashed = drawing.step == STEPS_DRAWN.index("crash")
+    return len({*zip(drawing.view[crashed].tolist(), drawing.peer[crashed].tolist(), strict=True)})
 
 
 def _views(section: Section) -> int:
