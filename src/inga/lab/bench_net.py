@@ -87,21 +87,28 @@ def in_pairs(
 
 
 def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitions: int) -> list[BenchRow]:
-    """Idle round trips: one multicasts, all others answer."""
+    """Idle round trips: one multicasts, all others answer. First a process for each member; then all in one, where nobody
+    has to be woken, caches are warm, and what is left is work."""
     rows = []
     for n in members:
-        found: dict[str, dict[str, list[float]]] = {job: defaultdict(list) for job in ("latency", *FLOORS)}
+        found: dict[tuple[str, bool], dict[str, list[float]]] = {
+            (job, together): defaultdict(list)
+            for job in ("latency", *FLOORS)
+            for together in (False, True)
+            if not (together and job == "raw_latency")  # who blocks leaves no turn to the others
+        }
         for repetition in range(repetitions):
             progress(f"round trips of {n} members ({repetition + 1}/{repetitions})")
-            for job, into in found.items():
-                for key, value in round_trips(job, n, rounds).items():
+            for (job, together), into in found.items():
+                for key, value in round_trips(job, n, rounds, together=together).items():
                     into[key].append(value)
-        ours = found.pop("latency")
-        rows += [
-            BenchRow(f"{n} members, {key}", median(floor[key]), median(ours[key]), unit, FLOORS[job])
-            for key, unit in (("p50", "us"), ("p99", "us"), ("user", CPU), ("system", CPU))
-            for job, floor in found.items()
-        ]
+        apart, one = found.pop(("latency", False)), found.pop(("latency", True))
+        for (job, together), floor in found.items():
+            case, ours = (f"{n} in one process", one) if together else (f"{n} members", apart)
+            rows += [
+                BenchRow(f"{case}, {key}", median(floor[key]), median(ours[key]), unit, FLOORS[job])
+                for key, unit in (("p50", "us"), ("p99", "us"), ("user", CPU), ("system", CPU))
+            ]
     return rows
 
 
@@ -168,18 +175,18 @@ def play(
     return ends
 
 
-def round_trips(job: str, members: int, rounds: int, order: str = "causal", **how: Any) -> dict[str, float]:
+def round_trips(
+    job: str, members: int, rounds: int, order: str = "causal", *, together: bool = False, **how: Any
+) -> dict[str, float]:
     """Microseconds that one in two and one in a hundred take longer than; and those of CPU, of all members together, that
-    one takes. `how`: more that the members are told."""
+    one takes. `together`: all members in one process. `how`: more that the members are told."""
     names = [f"member{i}" for i in range(members)]
     via = f"udp://239.7.7.9:{free_ports(1, socket.SOCK_DGRAM)[0]}"
-    configs = [
-        {"members": names, "name": name, "via": via, "order": order, "rounds": rounds, **how}
-        for name in names
-    ]
+    common = {"members": names, "via": via, "order": order, "rounds": rounds, **how}
+    configs = [common] if together else [{**common, "name": name} for name in names]
     with Cluster(f"inga.lab.jobs:{job}", configs) as cluster:
         cluster.gather("ready", timeout=SECONDS_MAX)
-        for member in reversed(range(members)):  # those who answer first
+        for member in reversed(range(len(configs))):  # those who answer first
             cluster.tell("go", member)
         ends = cluster.gather("done", timeout=SECONDS_MAX)
         cluster.tell("close")

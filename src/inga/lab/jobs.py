@@ -12,12 +12,13 @@ import resource
 import select
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from cProfile import Profile
 from resource import RUSAGE_SELF, getrusage
 from statistics import quantiles
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from inga.model.delivery import Delivery
 from inga.model.packet import Buffer
@@ -225,8 +226,32 @@ async def zmq_throughput(config: dict[str, Any], link: WorkerLink) -> None:
     context.destroy(linger=0)
 
 
+class _Ends(NamedTuple):
+    """How one that measures round trips sends and reads."""
+
+    send: Callable[[bytes], Awaitable[Any]]
+    read: Callable[[], Awaitable[Buffer]]
+
+
 async def latency(config: dict[str, Any], link: WorkerLink) -> None:
-    """The first member multicasts, all others answer, it goes on when it has every answer."""
+    """The first member multicasts, all others answer, it goes on when it has every answer.
+
+    In this and the next two jobs `name` is the member that this process is; without one it is all of them."""
+    await _play_round_trips(config, link, _group_ends)
+
+
+async def loop_latency(config: dict[str, Any], link: WorkerLink) -> None:
+    """The same over the same kind of sockets, by the same event loop, without a group: what asyncio itself takes."""
+    await _play_round_trips(config, link, _loop_ends)
+
+
+async def raw_latency(config: dict[str, Any], link: WorkerLink) -> None:
+    """The same with blocking bare sockets."""
+    await _play_round_trips(config, link, _raw_ends)
+
+
+@asynccontextmanager
+async def _group_ends(config: dict[str, Any]) -> AsyncIterator[_Ends]:
     async with join_bench(config) as group:
         await group.ready()
         deliveries = aiter(group)
@@ -235,11 +260,11 @@ async def latency(config: dict[str, Any], link: WorkerLink) -> None:
             delivery: Delivery = await anext(deliveries)
             return delivery.data
 
-        await _play_round_trips(config, link, group.send, read)
+        yield _Ends(group.send, read)
 
 
-async def loop_latency(config: dict[str, Any], link: WorkerLink) -> None:
-    """The same over the same kind of sockets, by the same event loop, without a group: what asyncio itself takes."""
+@asynccontextmanager
+async def _loop_ends(config: dict[str, Any]) -> AsyncIterator[_Ends]:
     shared, own, target = _raw_sockets(config)
     sieve.attach(shared, own.getsockname(), None)
     loop = asyncio.get_running_loop()
@@ -262,14 +287,14 @@ async def loop_latency(config: dict[str, Any], link: WorkerLink) -> None:
         return arrived.popleft()
 
     loop.add_reader(shared, receive)
-    await _play_round_trips(config, link, send, read)
+    yield _Ends(send, read)
     loop.remove_reader(shared)
     shared.close()
     own.close()
 
 
-async def raw_latency(config: dict[str, Any], link: WorkerLink) -> None:
-    """The same with blocking bare sockets."""
+@asynccontextmanager
+async def _raw_ends(config: dict[str, Any]) -> AsyncIterator[_Ends]:
     shared, own, target = _raw_sockets(config)
     own.setblocking(True)
     shared.settimeout(5)
@@ -281,7 +306,7 @@ async def raw_latency(config: dict[str, Any], link: WorkerLink) -> None:
     async def read() -> Buffer:
         return shared.recvfrom(2048)[0]
 
-    await _play_round_trips(config, link, send, read)
+    yield _Ends(send, read)
     shared.close()
     own.close()
 
@@ -289,32 +314,50 @@ async def raw_latency(config: dict[str, Any], link: WorkerLink) -> None:
 async def _play_round_trips(
     config: dict[str, Any],
     link: WorkerLink,
-    send: Callable[[bytes], Awaitable[Any]],
-    read: Callable[[], Awaitable[Buffer]],
+    ends_of: Callable[[dict[str, Any]], AbstractAsyncContextManager[_Ends]],
 ) -> None:
     """The first member asks and says how long answers took; all say what CPU it cost them, in all rounds together."""
-    link.say("ready")
-    await link.hear()
-    before = getrusage(RUSAGE_SELF)
+    members: list[str] = config["members"]
+    names = [config["name"]] if "name" in config else members
+    async with AsyncExitStack() as stack:
+        opening = [stack.enter_async_context(ends_of({**config, "name": name})) for name in names]
+        ends = await asyncio.gather(*opening)
+        link.say("ready")
+        await link.hear()
+        before = getrusage(RUSAGE_SELF)
+        answers = [
+            asyncio.ensure_future(_answer(each))
+            for name, each in zip(names, ends, strict=True)
+            if name != members[0]
+        ]
+        times = await _ask(ends[0], len(members) - 1, config["rounds"]) if names[0] == members[0] else []
+        await asyncio.gather(*answers)
+        after = getrusage(RUSAGE_SELF)
+        user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+        link.say("done", user=user, system=system, **(_percentiles(times) if times else {}))
+        await link.hear()
+
+
+async def _ask(ends: _Ends, others: int, rounds: int) -> list[float]:
+    """Ask so often, and wait for so many answers each time; the seconds that took."""
+    send, read = ends
     times: list[float] = []
-    if config["name"] == config["members"][0]:
-        others = range(len(config["members"]) - 1)
-        for _ in range(config["rounds"]):
-            started = perf_counter()
-            await send(b"ping")
-            for _ in others:
-                while await read() != b"pong":
-                    pass
-            times.append(perf_counter() - started)
-        await send(b"end")
-    else:
-        while (data := await read()) != b"end":
-            if data == b"ping":
-                await send(b"pong")
-    after = getrusage(RUSAGE_SELF)
-    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
-    link.say("done", user=user, system=system, **(_percentiles(times) if times else {}))
-    await link.hear()
+    for _ in range(rounds):
+        started = perf_counter()
+        await send(b"ping")
+        for _ in range(others):
+            while await read() != b"pong":
+                pass
+        times.append(perf_counter() - started)
+    await send(b"end")
+    return times
+
+
+async def _answer(ends: _Ends) -> None:
+    send, read = ends
+    while (data := await read()) != b"end":
+        if data == b"ping":
+            await send(b"pong")
 
 
 def _raw_sockets(config: dict[str, Any]) -> tuple[socket.socket, socket.socket, tuple[str, int]]:
