@@ -5,6 +5,7 @@ on a board, where orders are cheap to try: many more of those would be needed to
 network hides. Where no schedule says enough, all run in virtual time; of orders that have objects, odd seeds call them.
 """
 
+import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -214,7 +215,7 @@ def search(
                 found(*each)
         return done, None
     chunks = _chunks(runs, seed)
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:  # what was there before is no garbage
         pending: set[Future[tuple[int, list[tuple[int, str]]]]] = set()
         try:
             while True:
