@@ -957,7 +957,7 @@ def open_channels(guard: GroupGuard, n: int, name: str = "") -> None:
             process, *(derive(process, purpose) for purpose in ("answer", "confirm", "forth", "back"))
         )
         other = Other(process, name or f"m{k}", keys)
-        guard._open_channel(guard._channel(other, k, is_ours=True), process)
+        guard._open_channel(guard._channel(other, k, is_ours=True), process, k)
 
 
 @bound("secure.guard.PAST_MAX")

@@ -24,30 +24,31 @@ NO_BOUNDS = {
         session.gathering.FRESH session.gathering.GATHER_MAX session.gathering.GRACE session.gathering.QUIET
         session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.slow.AGAIN
         session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
-        session.door.ASKS_WITHIN session.porter.CARRIES_AFTER session.porter.CARRIES_EVERY session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
+        session.door.ASKS_WITHIN session.porter.CARRIES_AFTER session.porter.CARRIES_EVERY session.porter.CARRIES_PARTS_EVERY session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
         session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
-        secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
+        secure.carrying.CARRIES_FOR secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
         secure.guard.WAITING_FOR secure.whereabouts.MOVED secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
     "which kind of row it is": "layers.sco.layer.WHOLE layers.sco.layer.COVERED layers.sco.layer.EARLY layers.sco.layer.SHARE layers.sco.layer.EARLY_SHARE",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
-    "gone to in tests of its own: test_repair, test_bundle, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_attacks, test_sealing, test_object_groups": """
+    "gone to in tests of its own: test_repair, test_bundle, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_carrying, test_attacks, test_sealing, test_object_groups": """
         stack.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
         stack.chain.ELSEWHERE_MAX session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
         session.newcomer.PLACES_TOLD wire.shares.SETS_MAX session.gathering.PATIENCE
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX corba.broker.managed.MEMBERS_MAX
+        secure.carrying.ERRANDS_MAX secure.carrying.CARRIED_MAX secure.carrying.HANDED_MAX
         secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES
         secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
     "so much a second, or what something costs of that": """
         stack.chain.ELSEWHERE stack.budget.ANSWERS stack.budget.UNIT session.hearing.OUTSIDE_WORDS session.hearing.ADDRESSES layers.reliable.REPLAYED
-        corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND""",
+        corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND secure.carrying.CARRIED_A_SECOND secure.carrying.HANDED_A_SECOND""",
     "a factor or a weight, not a limit": """
         layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN layers.sequenced.WAITS
         session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
@@ -89,7 +90,7 @@ NO_BOUNDS = {
         corba.broker.dispatch.ASCII corba.broker.dispatch.UTF_16 corba.broker.dispatch.EXCEPTION_DETAIL stack.hooks.TOP_DOWN
         stack.hooks.BOTTOM_UP session.alarms.NEVER
         secure.credentials.SECRET secure.credentials.CERTIFICATE secure.handshake.KNOCK secure.handshake.COOKIE
-        secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.sealing.MAGIC
+        secure.carrying.CARRY secure.carrying.CARRIED secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.sealing.MAGIC
         secure.sealing.VERSION secure.sealing.AES secure.sealing.CHACHA secure.sealing.TAG secure.sealing.OVERHEAD
         secure.sealing.KEY""",
 }

@@ -188,7 +188,7 @@ def test_the_channel_that_is_spoken_over_is_never_forgotten_for_newer_ones(wire:
     for number in range(2 * CHANNELS_EACH):
         key = bytes([number]) * 32
         other = Other(bob._handshake.id, "bob", PairKeys(key, key, key, key, key))
-        alice._open_channel(alice._channel(other, "bob", is_ours=True), key)
+        alice._open_channel(alice._channel(other, "bob", is_ours=True), key, "bob")
     wire.heard = {name: [] for name in wire.guards}
     wire.now += GOOD_FOR + 1.0
     for text in (b"one", b"two"):

@@ -7,7 +7,7 @@ import pytest
 from inga.model.packet import Packet
 from inga.session.door import ASKS_WITHIN
 from inga.session.newcomer import NOBODY
-from inga.session.porter import CALLERS_MAX, CARRIES_AFTER, CARRIES_EVERY
+from inga.session.porter import CALLERS_MAX, CARRIES_AFTER, CARRIES_EVERY, CARRIES_PARTS_EVERY
 from inga.session.session import Session
 from inga.stack.stack import joined
 from inga.wire.packet import OUTSIDE, encode
@@ -122,6 +122,56 @@ def test_nothing_but_hello_is_carried() -> None:
     town.inject("alice", carrying(1, "knock", said("goodbye", name="cathy", incarnation=1)))
     assert town.member("alice").rejected["malformed"] == 1
     assert town.names("alice") == ("alice", "bob", "cathy") and not town.member("alice").left
+
+
+def part(name: str, size: int, **more: object) -> bytes:
+    """What somebody says that leads another part, or for whom another says so."""
+    said_of_it = {"incarnation": 7, "address": "", "group": HELLO["group"], "spoken_in": 99}
+    return of_session(NOBODY, OUTSIDE, said("part", name=name, size=size, **{**said_of_it, **more}))
+
+
+def parts(
+    town: Town, *at: float, size: int, who: str = "bob", **more: object
+) -> list[tuple[float, str, str]]:
+    """Somebody hears at these moments that dave leads another part. Of whom it says then that he is there, and to whom."""
+    found = []
+    for moment in at:
+        town.now = moment
+        town.log.clear()
+        town.inject(who, part("dave", size, **more), source="dave")
+        found += [(moment, copy.told["name"], copy.target) for copy in town.log if copy.do == "part"]
+    return found
+
+
+AGAIN = [CARRIES_AFTER, CARRIES_AFTER + CARRIES_PARTS_EVERY]
+
+
+def test_a_larger_part_that_the_leader_may_not_hear_is_told_to_it() -> None:
+    found = parts(town_of_three(), *every(1 / 8, 1.5), size=4)
+    assert [(at, name) for at, name, to in found if to == "alice"] == [(at, "dave") for at in AGAIN]
+
+
+def test_a_smaller_part_that_may_not_hear_the_leader_is_told_of_it() -> None:
+    found = parts(town_of_three(), *every(1 / 8, 1.5), size=2)
+    assert found == [(at, "alice", "dave") for at in AGAIN]
+    found = parts(town_of_three(), *every(1 / 8, 1.5), size=2, address="10.0.0.1:7777")
+    assert [each for each in found if each[1] == "alice"] == [(at, "alice", "dave") for at in AGAIN]
+
+
+def test_a_part_of_which_is_heard_just_now_is_not_carried() -> None:
+    """Leaders that hear each other are one part before that; nor is one that is heard hardly ever."""
+    for size in (2, 4):
+        assert parts(town_of_three(), *every(1 / 8, CARRIES_AFTER - 1 / 8), size=size) == []
+        assert parts(town_of_three(), 0.0, ASKS_WITHIN, 2 * ASKS_WITHIN, size=size) == []
+        assert parts(town_of_three(), *every(0.5, 2.0), size=size, group="00000001") == []
+
+
+def test_leaders_of_other_parts_are_not_too_many() -> None:
+    town = town_of_three()
+    for number in range(CALLERS_MAX + 2):
+        town.inject("bob", part("dave", 4, incarnation=number))
+    leaders = town.session("bob").porter._leaders
+    assert len(leaders) == CALLERS_MAX and ("dave", 1) not in leaders and ("dave", 2) in leaders
 
 
 def test_those_who_ask_are_not_too_many() -> None:

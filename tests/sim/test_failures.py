@@ -12,6 +12,7 @@ from inga.session.changes import _ANSWERS
 from inga.session.porter import CARRIES_AFTER
 from inga.session.session import Session
 from inga.sim import Sim
+from inga.sim.forger import SECRET, guards
 from inga.stack.stack import Stack
 from inga.trial.workload import Workload
 
@@ -201,9 +202,10 @@ def test_it_shows_if_what_the_dead_sent_is_not_handed_round(
 # A way that is bad for ever
 
 
-def severed(order: str, *ways: tuple[str, str], greet: bool) -> Sim:
+def severed(order: str, *ways: tuple[str, str], greet: bool, is_secured: bool = False) -> Sim:
     options = Options(detect=DETECT, partition="all", greet=greet)
-    sim = Sim(*NAMES, order=order, options=options, record=False)
+    guard = guards(SECRET, 0) if is_secured else None
+    sim = Sim(*NAMES, order=order, options=options, record=False, guard=guard)
     for source, target in ways:
         sim.network.sever(sim[source], sim[target])
     return sim
@@ -274,12 +276,16 @@ def test_who_leaves_does_not_wait_for_one_that_the_others_have_told(order: str) 
 
 
 @pytest.mark.parametrize("ways", [BOTH, BOTH[:1], BOTH[1:]], ids=["both ways", "not heard", "hears not"])
-@pytest.mark.parametrize("order", [*ORDERS, "relay"])
+@pytest.mark.parametrize(
+    ("order", "is_secured"), [*((order, False) for order in (*ORDERS, "relay")), ("vector", True)]
+)
 def test_who_does_not_reach_the_leader_is_let_in_all_the_same(
-    order: str, ways: list[tuple[str, str]]
+    order: str, ways: list[tuple[str, str]], is_secured: bool
 ) -> None:
     """The others hear it, and carry what it says and what it is told; then it is a member like all."""
-    sim = severed(order, greet=True)
+    if is_secured:
+        pytest.importorskip("cryptography")
+    sim = severed(order, greet=True, is_secured=is_secured)
     erin = sim.join("erin", DETECT)
     for source, target in ways:
         sim.network.sever(sim[source], sim[target])
@@ -290,9 +296,12 @@ def test_who_does_not_reach_the_leader_is_let_in_all_the_same(
     assert views(sim, *NAMES) == {(*NAMES, "erin")} and erin.stack.view.number == 2, "at the first attempt"
 
 
-def test_who_comes_back_and_does_not_reach_the_new_leader() -> None:
+@pytest.mark.parametrize("is_secured", [False, True], ids=["plain", "secured"])
+def test_who_comes_back_and_does_not_reach_the_new_leader(is_secured: bool) -> None:
     """Alice, who led, and cathy die; bob leads then, and nothing passes between him and cathy."""
-    sim = severed("vector", *BOTH_WAYS, greet=True)
+    if is_secured:
+        pytest.importorskip("cryptography")
+    sim = severed("vector", *BOTH_WAYS, greet=True, is_secured=is_secured)
     sim.run(3 * DETECT)
     sim["alice"].crash()
     sim["cathy"].crash()
@@ -301,6 +310,24 @@ def test_who_comes_back_and_does_not_reach_the_new_leader() -> None:
     sim.join("cathy")
     sim.run(sim.now + CARRIES_AFTER + 6 * DETECT)
     go_on(sim, "bob", "dave", "cathy")
+
+
+@pytest.mark.parametrize("is_secured", [False, True], ids=["plain", "secured"])
+@pytest.mark.parametrize("alone", ["bob", "cathy"], ids=["the first by name", "the last"])
+def test_parts_whose_leaders_never_hear_each_other_find_together(alone: str, is_secured: bool) -> None:
+    """Bob and cathy lead a part each, and dave, who is in one of them, hears both."""
+    if is_secured:
+        pytest.importorskip("cryptography")
+    sim = severed("vector", *BOTH_WAYS, greet=True, is_secured=is_secured)
+    sim.run(3 * DETECT)
+    sim["alice"].crash()
+    rest = [name for name in ("bob", "cathy", "dave") if name != alone]
+    sim.network.part([sim[alone]], [sim[name] for name in rest])
+    sim.run(sim.now + 6 * DETECT)
+    assert views(sim, *rest) == {tuple(rest)} and views(sim, alone) == {(alone,)}
+    sim.network.heal()
+    sim.run(sim.now + 6.0)
+    go_on(sim, *rest, alone)
 
 
 def test_a_way_that_is_good_again_is_gone_straight() -> None:

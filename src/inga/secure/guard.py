@@ -3,6 +3,8 @@
     channel    with another process, after a handshake: what belongs to no view goes over these, one copy for each; so
                does what is for one member alone, as the secret of the next view is
     view       what is said in a view is sealed once, with its sender's key in that view
+    via        what another process hands on, as one that asks to be let in and the leader may not hear each other: see
+               `carrying`. It is opened, and proven, like everything else
 
 What cannot be opened is counted by its reason, and costs no more than to see that. Before somebody has proven who it is
 nothing is remembered of it; answers to those who knock have a budget, and when many knock, only those are answered who
@@ -18,6 +20,7 @@ from inga.model.notice import Notice
 from inga.model.packet import Buffer
 from inga.model.text import printable
 from inga.model.view import View
+from inga.secure.carrying import CARRIES_FOR, HANDED, WayRound, WaysRound
 from inga.secure.credentials import Credentials
 from inga.secure.handshake import (
     ANSWER,
@@ -100,7 +103,19 @@ FAILED_MAX = 64
 class Channel:
     """One other process that has proven who it is."""
 
-    __slots__ = ("address", "confirm", "heard", "id", "name", "receiving", "sending", "since")
+    __slots__ = (
+        "address",
+        "confirm",
+        "handed",
+        "heard",
+        "id",
+        "name",
+        "receiving",
+        "sending",
+        "since",
+        "via",
+        "via_heard",
+    )
 
     def __init__(
         self,
@@ -118,6 +133,9 @@ class Channel:
         self.id = other.id
         self.name = other.name
         self.address = address
+        self.via: WayRound | None = None  # the way round by which it spoke last, besides
+        self.via_heard = -CARRIES_FOR
+        self.handed: Supply | None = None  # what it may still hand on to us
         self.since = self.heard = now
         self.confirm: bytes | None = None  # repeated until it is clear that it has come
         self.sending = SendingKey(said, now, kind)
@@ -127,6 +145,19 @@ class Channel:
     def is_sure(self) -> bool:
         """Whether the other side has it, too."""
         return self.confirm is None
+
+    @property
+    def to(self) -> Address:
+        """Where it was heard last, straight."""
+        return _at(self.address)
+
+    def is_heard(self, now: float) -> bool:
+        """Whether it needs no other channel."""
+        return now - self.heard < HEARD_WITHIN
+
+    def has_way_round(self, now: float) -> bool:
+        """Whether it was heard by others of late."""
+        return now - self.via_heard < CARRIES_FOR
 
 
 class GroupGuard:
@@ -167,6 +198,9 @@ class GroupGuard:
             Supply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(4)
         )
         self._asks_cookies = self._handshake.is_long(name)
+        self.ways = WaysRound(
+            self._handshake.id, self._channels, self._by_name, self._by_address, self._say_at, self._knock
+        )
         self._own: bytes | None = None  # the secret of the next view, if we make it
         self._look = LOOK
         self._out: list[tuple[Address, Datagram]] = []  # what we are about to say ourselves
@@ -209,7 +243,7 @@ class GroupGuard:
                 if type(owner) is Channel:
                     if not self._hear_from(owner, plain, address):
                         continue
-                elif not owner.may_say(plain):
+                elif not owner.may_say(plain) or type(address) is WayRound:
                     raise Forged("impostor")
                 elif address is not None:
                     self._whereabouts.hear(owner.name, address, now)
@@ -218,15 +252,24 @@ class GroupGuard:
                 rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
                 if str(error) == "plain":
                     self._tell(address, WRONG["plain"])
+        if self.ways.inside:
+            inside, self.ways.inside = self.ways.inside, []
+            found += self.open(inside, now)
         return found
 
     def _hear_from(self, channel: Channel, plain: bytes, address: Hashable) -> bool:
         """Somebody speaks over its channel; whether that is for the stack."""
+        _check_way(channel.id, address)
         channel.confirm = None
         self._channels[channel.id] = channel
         self._found(channel, address)
         if not plain:
             return False  # that it was said is all there is to it
+        if plain[:2] == HANDED:
+            if type(address) is WayRound:
+                raise Forged("impostor")  # nobody hands on what was handed on
+            self.ways.hear(channel, plain, self._now)
+            return False
         if plain[:2] != PLAIN:
             self._hear_word(channel, Told.read(plain))
             return False
@@ -236,6 +279,10 @@ class GroupGuard:
 
     def _found(self, channel: Channel, address: Hashable) -> None:
         """It is there, at this moment."""
+        if isinstance(address, WayRound):
+            channel.heard = channel.via_heard = self._now
+            channel.via, self._by_name[channel.name] = address, channel
+            return
         where = as_text(address)
         if where not in self._by_address:
             known = [each for each, other in self._by_address.items() if other.id == channel.id]
@@ -295,6 +342,7 @@ class GroupGuard:
             raise Forged("flood")
 
     def _on_knock(self, knock: Knock, address: Hashable) -> None:
+        _check_way(knock.id, address)
         if knock.id == self._handshake.id:
             return  # our own, come back to us
         channel = self._channels.get(knock.id)
@@ -314,6 +362,7 @@ class GroupGuard:
         self._wake_by(now + GOOD_FOR)
 
     def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
+        _check_way(answer.id, address)
         known = self._made.get((answer.id, answer.public))
         if known is not None:
             if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
@@ -324,17 +373,20 @@ class GroupGuard:
         channel = self._channel(other, address, is_ours=True)
         channel.confirm = self._handshake.confirm(public, other, self._name)
         self._out.append((_at(address), channel.confirm))
-        self._open_channel(channel, answer.public)
+        self._open_channel(channel, answer.public, address)
 
     def _on_confirm(self, confirmed: ConfirmedKnock, address: Hashable) -> None:
         knock = confirmed.knock
+        _check_way(knock.id, address)
         known = self._made.get((knock.id, knock.public))
-        if known is not None:
-            self._say(known, b"")  # it has not heard that we heard it
+        if known is not None:  # it has not heard that we heard it
+            self._say(known, b"")
+            if isinstance(address, WayRound) and known.via != address:
+                self._say_at(address, known, b"")
             return
         self._spend(self._confirms)
         channel = self._channel(self._handshake.finish(confirmed, self._now), address, is_ours=False)
-        self._open_channel(channel, knock.public)
+        self._open_channel(channel, knock.public, address)
         self._say(channel, b"")
 
     def _channel(self, other: Other, address: Hashable, *, is_ours: bool) -> Channel:
@@ -342,9 +394,10 @@ class GroupGuard:
         known = self._channels.get(other.id)
         if known is not None and known.name != other.name:
             raise Forged("impostor")
-        return Channel(other, address, self._now, is_ours=is_ours, kind=self._kind, table=self._by_id)
+        where = None if isinstance(address, WayRound) else address
+        return Channel(other, where, self._now, is_ours=is_ours, kind=self._kind, table=self._by_id)
 
-    def _open_channel(self, channel: Channel, public: bytes) -> None:
+    def _open_channel(self, channel: Channel, public: bytes, address: Hashable) -> None:
         """There is somebody that we can speak with; `public` is its key in this handshake, which never counts again."""
         self._made[channel.id, public] = channel
         known = self._channels.get(channel.id)
@@ -352,13 +405,13 @@ class GroupGuard:
         # we heard the other is good for both.
         if known is None or not known.is_sure or self._now - known.heard >= HEARD_WITHIN:
             self._channels[channel.id] = channel
-        self._found(self._channels[channel.id], channel.address)
-        self.failures.pop(as_text(channel.address), None)
+        self._found(self._channels[channel.id], address)
+        self.failures.pop(as_text(address), None)
         self._expire()
         keys = self._keys
         if keys is not None and keys.is_first and keys.index_of(channel.name) is not None:
             self._give_key(channel, keys, asks=True)
-        waiting = self._waiting.pop(as_text(channel.address), ())
+        waiting = self._waiting.pop(as_text(address), ())
         for since, word in (*self._recent, *waiting):
             if self._now - since <= WAITING_FOR:
                 self._say(channel, word)
@@ -428,7 +481,7 @@ class GroupGuard:
                     continue
                 last, last_sealed = datagram, self._keys.sending.seal(plain, now)  # type: ignore[arg-type]
             sealed.append((to, last_sealed))
-        self.words, self._out = self._out, []
+        self.words, self._out = self.ways.go_round(self._out, now), []
         return sealed + self.words
 
     def _say_outside(self, to: Address, word: bytes) -> None:
@@ -452,6 +505,10 @@ class GroupGuard:
     def _say_to_place(self, to: Outsider | Direct, word: bytes) -> None:
         """To whoever is there: by all we know the one that spoke from there. Anybody can hand on what somebody said as if it
         came from elsewhere, so where that one was not heard of late we also knock, and see who it is."""
+        if isinstance(to.address, WayRound):
+            if (known := self._channels.get(to.address.process)) is not None:
+                self._say(known, word)
+            return
         where = as_text(to.address)
         known = self._by_address.get(where)
         if known is None:
@@ -470,8 +527,13 @@ class GroupGuard:
         return self._by_name.get(names[index]) if index < len(names) else None
 
     def _say(self, channel: Channel, word: bytes) -> None:
-        """Where it was heard last."""
-        self._say_at(channel.address, channel, word)
+        """Where it was heard last; and by one that hands it on, if it was heard so of late, as either way may be good in one
+        direction only."""
+        has_way_round = channel.has_way_round(self._now)
+        if channel.address is not None or not has_way_round:
+            self._say_at(channel.address, channel, word)
+        if has_way_round:
+            self._say_at(channel.via, channel, word)
 
     def _say_at(self, address: Hashable, channel: Channel, word: bytes) -> None:
         to = _at(address)
@@ -595,13 +657,18 @@ class GroupGuard:
 
     def speaks_for(self, address: Hashable, *names: str) -> bool:
         """Whether the one that speaks from there has proven that it is called so, or one of these."""
-        channel = self._by_address.get(as_text(address))
+        if isinstance(address, WayRound):
+            channel = self._channels.get(address.process)
+        else:
+            channel = self._by_address.get(as_text(address))
         return channel is not None and channel.name in names
 
     def address_of(self, name: str) -> Hashable:
         """Where the one of that name was heard last."""
         channel = self._by_name.get(name)
-        return None if channel is None else channel.address
+        if channel is None:
+            return None
+        return channel.via if channel.has_way_round(self._now) else channel.address
 
     @property
     def places(self) -> frozenset[str]:
@@ -639,6 +706,12 @@ class GroupGuard:
 def _at(address: Hashable) -> Address:
     """The one that speaks from there; everybody, if its words were handed on by another."""
     return EVERYBODY if address is None else Direct(address)
+
+
+def _check_way(process: bytes, address: Hashable) -> None:
+    """Whoever hands on the words of one process speaks for no other."""
+    if isinstance(address, WayRound) and address.process != process:
+        raise Forged("impostor")
 
 
 def _octets(text: str) -> bytes:

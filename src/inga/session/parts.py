@@ -132,8 +132,8 @@ class Parts:
         self._pause.reset()
         self.wake = stack.now
 
-    def on_part(self, told: Told) -> None:
-        """The leader of another part says that it is there."""
+    def on_part(self, told: Told, address: Hashable) -> None:
+        """The leader of another part says that it is there, or a member of it does."""
         session = self._session
         stack = session.stack
         leader, size, spoken_in = told.identity, told.number("size"), told.large("spoken_in")
@@ -150,13 +150,19 @@ class Parts:
             return
         if stack.wire.is_past(spoken_in) or any(each.identity == leader for each in stack.view.members):
             return  # of a view that we have left behind: it counts us, and will hear that we went on
+        ours = stack.view.members[session.changes.leader]
+        is_larger = (-size, leader) < (-len(stack.view), ours.identity)
         if not session.changes.leads:
-            if where:  # who speaks to one address at a time may know none but ours
+            is_carried = session.porter.carries_part(leader)
+            # Who speaks to one address at a time may know none but ours.
+            if where or (is_carried and is_larger):
                 part = {"group": session.digest, "size": size, "spoken_in": spoken_in}
                 session.say_outside(
                     session.changes.leader, "part", **named(Member(*leader)), address=where, **part
                 )
-        elif (-size, leader) < (-len(stack.view), stack.member.identity):
+            if is_carried and not is_larger:
+                session.answer(address, "part", **self.part())
+        elif is_larger:
             session.changes.dissolve(leader)
         else:
             # It is for that one to dissolve; we may have come after it was lost, and not say anything by ourselves.

@@ -23,6 +23,7 @@ from inga.model.compiled import mypyc_attr
 from inga.model.errors import Excluded, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
+from inga.secure.carrying import WayRound
 from inga.session.alarms import NEVER
 from inga.session.changes import Changes
 from inga.session.detours import Detours
@@ -170,7 +171,7 @@ class Session(Layer):
             case "passed":
                 self.detours.on_passed(packet, told)
             case "knock":
-                self.porter.on_knock(packet)
+                self.porter.on_knock(packet, told)
             case "reply":
                 self.porter.on_reply(packet, told)
             case "slow":
@@ -202,7 +203,8 @@ class Session(Layer):
             if is_impostor(self.stack.guard, told, address, self.stack.view.names):
                 raise WireError("impostor", f"{told.do!r} in the name of another")
             if told.do == "here":
-                self.presence.on_here(packet, told)
+                if not isinstance(address, WayRound):  # which says neither where it is nor that we hear it
+                    self.presence.on_here(packet, told)
             elif told.do == "goodbye":
                 self.presence.on_goodbye(told, packet.where)
             elif told.do == "excluded":
@@ -226,7 +228,7 @@ class Session(Layer):
             self.stack.places.learn(told.text("address", ""))
         match told.do:
             case "part":
-                self.parts.on_part(told)
+                self.parts.on_part(told, address)
             case "lost":
                 self.parts.on_lost(told, address)
             case "welcome":

@@ -12,6 +12,20 @@ if TYPE_CHECKING:
     from inga.stack.stack import Address, Datagram
 
 
+class Ways(Protocol):
+    """How those who do not hear each other speak by a third."""
+
+    def introduce(self, address: Hashable, leader: str, now: float) -> str:
+        """Whoever speaks from there asks to be let in by that member, which may not hear it: hand on what they say for a while.
+        By what that member finds it; nothing if it cannot be done."""
+        ...
+
+    def introduced(self, by: str, process: str, now: float) -> None:
+        """A member says that somebody asks, and hands on what we say to each other: see who it is. WireError if that cannot
+        be."""
+        ...
+
+
 class Guard(Protocol):
     """Seals what leaves and opens what comes, so that strangers neither read nor disturb a group."""
 
@@ -19,6 +33,9 @@ class Guard(Protocol):
     words: "list[tuple[Address, Datagram]]"
     """What it said itself when it last sealed something."""
     rejected: Counter[str]
+
+    @property
+    def ways(self) -> Ways: ...
 
     def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
         """The packets in these datagrams that somebody has sealed who may speak so."""

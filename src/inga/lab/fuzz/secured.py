@@ -1,4 +1,5 @@
-"""What secured groups read of those who are no members yet: words of a handshake, certificates, files of keys.
+"""What secured groups read of those who are no members yet: words of a handshake, and those that others hand on,
+certificates, files of keys.
 
 A word is proven by its sender's knowledge of the secret, and a mutation of it would never be looked at. So the proof is made
 anew: what is tried here is what one that knows the secret could say.
@@ -15,6 +16,7 @@ from inga.keys.secret import Secret
 from inga.lab.fuzz.decoder import FuzzedDecoder
 from inga.lab.fuzz.mutate import Field, Form, FuzzSample, sample, tokens
 from inga.model.errors import KeysError, WireError
+from inga.secure.carrying import CARRIED, CARRY, Handed
 from inga.secure.credentials import KnownSecret
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, ID, KNOCK, PROOF, TALKS, Handshake
 from inga.secure.sealing import KEY, Forged
@@ -77,6 +79,18 @@ def _hear(octets: bytes) -> Any:
     raise Forged("malformed")
 
 
+def _handed() -> list[FuzzSample]:
+    """Words that one process says to another by a third."""
+    alice, bob = _handshakes()
+    said = (Handed(CARRY, bob.id, alice.knock(0.0)), Handed(CARRIED, alice.id, alice.knock(0.0)))
+    return [sample(each.encode(), _handed_fields) for each in said]
+
+
+def _handed_fields(data: bytes) -> list[Field]:
+    head = [Field(at, at + 1, Form.BIG) for at in range(3)]
+    return [*head, Field(3, 3 + ID, Form.OCTETS), Field(3 + ID, len(data), Form.OCTETS)]
+
+
 @cache
 def _authority() -> tuple[bytes, "Ed25519PrivateKey"]:
     from datetime import UTC, datetime
@@ -129,6 +143,14 @@ DECODERS: Sequence[FuzzedDecoder] = (
     if find_spec("cryptography") is None
     else (
         FuzzedDecoder("secure", _words, _hear, (Forged, WireError, KeysError), weight=300),
+        FuzzedDecoder(
+            "secure/handed",
+            _handed,
+            Handed.read,
+            (Forged,),
+            again=lambda found: Handed.read(found.encode()),
+            weight=300,
+        ),
         FuzzedDecoder("secure/certificate", _certificates, _check, (KeysError,), weight=300),
         FuzzedDecoder("secure/pem", _pems, _read_pem, (KeysError,), weight=100, seconds=0.3),
     )
