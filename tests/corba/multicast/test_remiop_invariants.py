@@ -166,7 +166,7 @@ class FirstHeard(ReMiop):
 
     def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
         if piece.sender not in self._streams:
-            self._streams[piece.sender] = Stream(piece.sender, packet.src, piece.base)
+            self._streams[piece.sender] = Stream(piece.sender, packet.src, piece.base, self.size)
         return super()._stream_of(packet, piece)
 
 

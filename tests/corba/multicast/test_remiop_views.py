@@ -2,6 +2,7 @@
 
 import pytest
 
+from inga.corba.multicast.remiop import ReMiop
 from inga.corba.wire import miop
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
@@ -11,7 +12,7 @@ from inga.sim import Sim
 from inga.trial.workload import Workload
 from inga.wire.packet import OUTSIDE, kind_of, view_of
 
-from ...session.town import Town
+from ...session.town import Copy, Town
 
 ORDERS = ["remiop", "remiop+vector", "remiop+co", "remiop+object", "remiop+total"]
 DETECT = 0.5
@@ -71,6 +72,82 @@ def test_what_any_survivor_has_of_the_dead_all_have(order: str) -> None:
         assert sorted(town.texts(name)) == expected, name
         assert town.names(name) == ("bob", "cathy", "dave")
     town.check_together(order, "bob", "cathy", "dave")
+
+
+def outrun(messages: int) -> tuple[Town, list[bytes], list[Copy]]:
+    """Alice says so much, as if the others were in no view of hers any more: she waits for nobody's reports. Then she is
+    gone. The town, what she said, and the packets of it for bob: cathy gets none."""
+    patient, hasty = ({"size": size} for size in (4, 512))
+    each = {"alice": Options(detect=DETECT, protocol=hasty)}
+    town = Town(3, "remiop", options=Options(detect=DETECT, protocol=patient), each=each)
+    said = [b"%d" % k for k in range(messages)]
+    for text in said:
+        town.send("alice", text)
+    packets = [copy for copy in town.lose(lambda copy: True) if copy.target == "bob"]
+    town.crash("alice")
+    return town, said, packets
+
+
+def go_on_with(town: Town, said: list[bytes]) -> None:
+    """Bob and cathy exclude alice, and have the same of her."""
+    town.lose(lambda copy: True)
+    town.wait(
+        3 * DETECT + 0.5, lambda copy: copy.data[5] & miop.CONTROL
+    )  # nobody asks: they are told what to take
+    for name in ("bob", "cathy"):
+        assert sorted(town.texts(name)) == said and town.names(name) == ("bob", "cathy"), name
+
+
+def test_what_the_slowest_lacks_is_kept_though_the_sender_waits_for_nobody() -> None:
+    """As one hears it, when the network is cut, that has excluded us. As much is taken as can be lent, and no more."""
+    town, said, packets = outrun(10)
+    town.arrive(*packets)
+    assert town.texts("bob") == said[:8], "two buffers beyond the slowest"
+    assert town.member("bob").counts["ahead"] == 2 and not town.member("bob").rejected
+    go_on_with(town, said[:8])
+
+
+def test_the_word_that_more_was_sent_pushes_nothing_out() -> None:
+    town, said, packets = outrun(4)
+    town.arrive(*packets)
+    alice = packets_of(town, "bob").miop.senders[0]
+    for number in (8, 9):
+        word = miop.ControlPacket(miop.STATE, alice, ((alice, number),))
+        town.inject("bob", miop.encode_control(word), source="alice")
+    go_on_with(town, said)
+
+
+def test_what_all_have_reported_is_let_go() -> None:
+    """So that in a group that is well no more is kept than before, and nothing is refused."""
+    town = town_of(3, size=4)
+    for k in range(100):
+        town.send("alice", b"%d" % k)
+        town.wait(0.01, lambda copy, k=k: k % 10 < 4 and (copy.source, copy.target) == ("cathy", "bob"))
+    town.wait(1.0)
+    for name in ("bob", "cathy"):
+        (stream,) = (each for each in packets_of(town, name)._streams.values() if each.member == 0)
+        assert len(stream.buffer) == 4 and stream.stable - stream.baseline == 99, name
+        assert not town.member(name).counts["ahead"] and len(town.texts(name)) == 100, name
+
+
+def test_who_misses_reports_for_long_takes_the_rest_when_they_come() -> None:
+    """Bob does not know that cathy has everything, as alice does."""
+    town = town_of(3, size=4)
+    for k in range(16):
+        town.send("alice", b"%d" % k * 1000)
+        town.wait(0.01, lambda copy: (copy.source, copy.target) == ("cathy", "bob"))
+    assert packets_of(town, "bob").has_of(0) == 8 < packets_of(town, "cathy").has_of(0)
+    assert town.member("bob").counts["ahead"] and packets_of(town, "alice").outstanding == 4
+    town.wait(2.0)
+    assert not packets_of(town, "alice").outstanding
+    for name in ("bob", "cathy"):
+        assert len(town.texts(name)) == 16 and town.names(name) == ("alice", "bob", "cathy"), name
+
+
+def packets_of(town: Town, name: str) -> ReMiop:
+    layer = town.member(name).layer("remiop")
+    assert isinstance(layer, ReMiop)
+    return layer
 
 
 def test_what_comes_of_the_dead_after_the_change_has_begun_is_not_taken() -> None:

@@ -2,6 +2,14 @@
 
 Members count a sender's packets from 1 here, wherever its numbers begin. What comes of one that is gone is taken only if
 it was dealt to us: otherwise one of us would deliver what another has just said that it does not have.
+
+What we say that we have, we must be able to lend. So nothing is let go that some member has not reported. That needs no
+room as long as the sender waits for all of us; one that has excluded some of us does not, and its packets would push out
+what others of us lack, as would its word that it has sent them. So what is further ahead of the slowest of us than two
+buffers is not taken: one is the sender's window, the other is for reports that came to the sender and not to us.
+
+Rejected: to say of a sender only what can still be lent. What was delivered here and not there is then missing there for
+ever, and the two cannot go on to the same view.
 """
 
 from collections.abc import Collection, Mapping
@@ -113,7 +121,36 @@ class StreamLender(Reported[Said], NumberedLender):
         if is_gone and not self._is_dealt(stream.sender, packet.lsn):
             self.stack.counts["late"] += 1
             return False
+        if not is_gone and not self._can_keep(stream, packet.lsn):
+            self.stack.counts["ahead"] += 1
+            return False
         return super()._take_in(stream, packet)
+
+    def _told_of(self, stream: Stream, sender: int, number: int) -> None:
+        """A member has everything up to there of another."""
+        if sender in self.miop.members and number > stream.has_of_it.get(sender, 0):
+            stream.has_of_it[sender] = number
+            if len(stream.buffer) > self.size:
+                self._let_go(stream, stream.known - self.size)
+
+    def _can_keep(self, stream: Stream, number: int) -> bool:
+        """Whether all that some member may lack is still kept when that packet of one who is here has come."""
+        return self._are_everywhere(stream, number - 2 * self.size)
+
+    def _let_go(self, stream: Stream, limit: int) -> None:
+        super()._let_go(stream, limit if self._are_everywhere(stream, limit) else stream.everywhere)
+
+    def _are_everywhere(self, stream: Stream, number: int) -> bool:
+        """Whether all others who are here have reported a sender's packets up to there. Where no view follows nothing is
+        lent, and nobody has to."""
+        if number <= stream.everywhere or not self.stack.views.follow:
+            return True
+        senders, reported = self.miop.senders, stream.has_of_it
+        peers = [senders[member] for member in self.stack.peers if member != stream.member]
+        stream.everywhere = min(
+            [reported.get(sender, stream.baseline - 1) for sender in peers], default=number
+        )
+        return number <= stream.everywhere
 
     def _stop_asking(self, stream: Stream) -> None:
         """What is missing of a sender is not asked for any more."""

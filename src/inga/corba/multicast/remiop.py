@@ -422,11 +422,16 @@ class ReMiop(StreamLender[ReMiopSettings]):
             stream = self._streams.get(sender)
             if stream is None and sender == control.sender:
                 stream = self._first_heard_of(sender, number)
-            if stream is not None and self._settings.tail and number > stream.known:
-                if self._is_credible(stream, number):
-                    self._learn(stream, number, came=0)
-                else:
+            if stream is None:
+                continue
+            if self._settings.tail and number > stream.known:
+                if not self._is_credible(stream, number):
                     self.stack.reject("state")
+                    continue
+                if self._can_keep(stream, number):  # else it is not taken yet, and so not asked for
+                    self._learn(stream, number, came=0)
+            if sender != control.sender:
+                self._told_of(stream, control.sender, number)
         if [sender for sender, _ in control.entries] == [control.sender]:
             # It speaks of nothing but itself: it wants to hear of us. If we ask, too, our next question is an answer.
             self._is_asked = True

@@ -61,16 +61,32 @@ def start_of(number: int) -> int:
 class Stream:
     """What has come of one sender, by number."""
 
-    __slots__ = ("arrived", "baseline", "buffer", "known", "member", "missing", "requests", "sender", "told")
+    __slots__ = (
+        "arrived",
+        "baseline",
+        "buffer",
+        "everywhere",
+        "has_of_it",
+        "known",
+        "let_go",
+        "member",
+        "missing",
+        "requests",
+        "sender",
+        "told",
+    )
 
-    def __init__(self, sender: int, member: int, baseline: int) -> None:
+    def __init__(self, sender: int, member: int, baseline: int, size: int) -> None:
         self.sender = sender
         self.member = member  # its index, or STRANGER
         self.baseline = baseline  # what came before is not asked for
         self.known = baseline - 1  # highest number it is known to have used
         self.arrived = Arrivals()
         self.arrived.expected = baseline
-        self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
+        self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers, and what is to be lent
+        self.let_go = self.known - size  # up to here nothing is kept
+        self.has_of_it: dict[int, int] = {}  # as other members reported, by their sender number
+        self.everywhere = baseline - 1  # what all of them had when we last looked
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
         self.told = baseline - 1  # what we last reported
         self.requests = Supply(REQUESTS, REQUESTS)  # that are heeded
@@ -334,7 +350,7 @@ class Reported(Strategy[Said]):
             self._new_stream(sender, member, first)
 
     def _new_stream(self, sender: int, member: int, baseline: int) -> Stream:
-        stream = self._streams[sender] = Stream(sender, member, baseline)
+        stream = self._streams[sender] = Stream(sender, member, baseline, self.size)
         return stream
 
     def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
@@ -402,15 +418,20 @@ class Reported(Strategy[Said]):
             return
         stream.known = number
         limit = number - self.size
-        buffer = stream.buffer
-        if number - known > self.size:
-            stream.buffer = {n: packet for n, packet in buffer.items() if n > limit}
-        else:
-            for old in range(known - self.size + 1, limit + 1):
-                buffer.pop(old, None)
+        self._let_go(stream, limit)
         self._found(stream, range(max(known + 1, limit + 1), number + 1 - came))
         while stream.arrived.expected <= limit:  # too old to be repaired by anybody
             self._lose(stream, stream.arrived.expected)
+
+    def _let_go(self, stream: Stream, limit: int) -> None:
+        """Packets up to there are older than what a sender may have to repair."""
+        buffer = stream.buffer
+        if limit - stream.let_go > self.size:
+            stream.buffer = {n: packet for n, packet in buffer.items() if n > limit}
+        else:
+            for old in range(stream.let_go + 1, limit + 1):
+                buffer.pop(old, None)
+        stream.let_go = max(stream.let_go, limit)
 
     def _found(self, stream: Stream, holes: "range | list[int]") -> None:
         """These numbers are missing."""
