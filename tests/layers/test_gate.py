@@ -10,6 +10,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.recipes import Options
+from inga.trace.memory import MemoryTrace
 from inga.wire.bundle import join
 
 from ..stack.harness import Net, Probe
@@ -142,6 +143,30 @@ def test_what_passed_of_one_that_left_waits_for_nothing_any_more() -> None:
     assert list(layer._early) == [(2, 2)]
 
 
+def test_answers_to_what_passed_and_is_lost_for_others_are_released_without_it() -> None:
+    """Member 3 is gone; its first message is lost, and the answers name its second one, which somebody with an open gate has
+    taken. Both answers come, causes first; what the one that is gone said besides does not."""
+    layer = Causal()
+    probe = Probe(layer, members=4)
+    answers = packet(1, 1, (2, 1), height=4), packet(2, 1, (3, 2), height=3)
+    assert probe.feed(*answers, packet(3, 2, height=2), packet(3, 4, height=9)) == []
+    probe.stack.left.add(3)
+    layer.bereft(3)
+    layer.forgo()
+    assert passed(probe.top.got) == [(2, 1), (1, 1)]
+    assert layer.has([0, 1, 1, 0]) and not layer.inbox.held and probe.stack.held == 0
+
+
+def test_what_an_answer_names_of_one_that_is_gone_comes_before_it() -> None:
+    """Member 3 said something after a message of member 2 that is lost with it, and member 1 has read and answered that."""
+    layer = Causal()
+    probe = Probe(layer, members=4)
+    assert probe.feed(packet(1, 1, (3, 1), height=3), packet(3, 1, (2, 1), height=2)) == []
+    probe.stack.left |= {2, 3}
+    layer.forgo()
+    assert passed(probe.top.got) == [(3, 1), (1, 1)]
+
+
 def test_headers_pass_unseen() -> None:
     layer = Causal()
     probe = Probe(layer)
@@ -150,6 +175,17 @@ def test_headers_pass_unseen() -> None:
     bare.dst, bare.bare, bare.body = 0b100, True, b""
     assert probe.feed(bare) == []
     assert passed(probe.feed(packet(1, 1), packet(1, 3))) == [(1, 1), (1, 3)]
+
+
+def test_headers_that_pass_are_never_read() -> None:
+    """Nobody takes what was for others, so nothing is kept until somebody does."""
+    layer = Causal()
+    probe = Probe(layer, trace=MemoryTrace(0, 3))
+    layer.gate(True)
+    header = packet(1, 2)
+    header.bare = True
+    assert passed(probe.feed(header, packet(1, 1))) == [(1, 1)]
+    assert layer._unread == {(1, 1)}
 
 
 def test_fifo() -> None:

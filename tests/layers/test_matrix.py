@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from inga.causality.inbox import Inbox
 from inga.layers.matrix import CELLS_EXPECTED, Column, Matrix
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
@@ -100,7 +101,7 @@ def test_thousands_of_random_schedules(first: int) -> None:
     assert broken(first=first, runs=500) == 0
 
 
-def held(column: Column, src: int, height: int, *cells: tuple[int, int, int]) -> Packet:
+def held(column: Inbox[Packet], src: int, height: int, *cells: tuple[int, int, int]) -> Packet:
     """A packet that waits in the column, after so many others."""
     packet = Packet(src, 1)
     packet.stamp, packet.cells = Stamp((), height), cells
@@ -112,13 +113,14 @@ def held(column: Column, src: int, height: int, *cells: tuple[int, int, int]) ->
 
 def test_what_is_released_without_its_causes_comes_after_those_that_are_here() -> None:
     """An answer lists what is new since its sender's last message, and that is less than what its cause listed."""
-    column = Column(0, 5)
-    question = held(column, 1, 6, (1, 0, 5), (4, 0, 1))
-    answer = held(column, 2, 7, (2, 0, 1), (1, 0, 5))
-    last = held(column, 3, 8, (3, 0, 1), (2, 0, 1))
-    out: list[Packet] = []
-    column.release([last, answer, question], out)
-    assert out == [question, answer, last] and not column.held
+    layer = Matrix()
+    probe = Probe(layer, members=5)
+    last = held(layer.inbox, 1, 8, (1, 0, 1), (2, 0, 1))
+    answer = held(layer.inbox, 2, 7, (2, 0, 1), (3, 0, 5))
+    question = held(layer.inbox, 3, 6, (3, 0, 5), (4, 0, 1))
+    probe.stack.left.add(4)
+    layer.forgo()
+    assert probe.top.got == [question, answer, last] and not layer.inbox.held
 
 
 class RowColumn(Column):

@@ -113,7 +113,11 @@ class Inbox(Generic[T]):
             for seq, (delta, _) in held.items()
             if seq <= bound[src] or (src, seq) in overdue
         ]
-        for _, src, seq in sorted(wanted):
+        self.force([(src, seq) for _, src, seq in sorted(wanted)], out)
+
+    def force(self, wanted: Iterable[tuple[int, int]], out: list[T]) -> None:
+        """Release these, by sender and number, in this order, without what they lack."""
+        for src, seq in wanted:
             if seq in self._held[src]:  # else woken by one before it
                 self._force(src, seq, out)
 

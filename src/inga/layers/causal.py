@@ -91,6 +91,32 @@ class Causal(Order):
         for packet in self._dismissed(self.inbox.discard(member, self.inbox.before_hole(member))):
             self._early.pop((packet.src, packet.seq), None)
 
+    def forgo(self) -> None:
+        """Packets that are still held follow messages that no member has any more: release those of members that are here, and
+        what precedes them.
+
+        There are some only if a gate was open: an application behind it may have answered what a member that is gone sent after
+        something that is lost. Everybody else has dropped that, and gets the answer without it."""
+        left, held, named = self.stack.left, self.inbox.items(), [0] * len(self.inbox.vector)
+        for packet in held:
+            if packet.src not in left and packet.stamp is not None:
+                for k, count in packet.stamp.delta:
+                    named[k] = max(named[k], count)
+        self._release_bereft(
+            [packet for packet in held if packet.src not in left or packet.seq <= named[packet.src]]
+        )
+
+    def _release_bereft(self, packets: list[Packet]) -> None:
+        """Release packets without what they lack, causes first. The vectors tell which those are, by their heights."""
+        ordered = sorted(packets, key=lambda packet: packet.stamp.height if packet.stamp else 0)
+        out: list[Packet] = []
+        self.inbox.force([(packet.src, self._number(packet)) for packet in ordered], out)
+        self._pass_on(out)
+
+    def _number(self, packet: Packet) -> int:
+        """By which the inbox counts it."""
+        return packet.seq
+
     def past(self, sender: int) -> tuple[int, ...]:
         """The causal past that the last released packet of a sender names."""
         return tuple(self._past[sender])
@@ -202,7 +228,7 @@ class Causal(Order):
                 self.clock.join(packet.deps)
                 if self.frontier is not None:
                     self.frontier.add(packet.src, packet.seq, packet.deps)
-            elif self._is_told_everything():
+            elif self._is_told_everything() and not self._is_bare(packet):
                 self._unread.add((packet.src, packet.seq))
         return rest
 

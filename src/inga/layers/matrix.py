@@ -48,14 +48,6 @@ class Column(Inbox[Packet]):
         mine = {k: value for k, j, value in cells if j == self.me}
         return mine.pop(src, 0), tuple(mine.items())
 
-    def release(self, packets: Iterable[Packet], out: list[Packet]) -> None:
-        """Release these without what they lack, causes first. The vectors tell which those are: cells that a message does
-        not list were told before, perhaps in one that is lost."""
-        for packet in sorted(packets, key=lambda packet: packet.stamp.height if packet.stamp else 0):
-            position, _ = self.column(packet.cells or (), packet.src)
-            if position in self._held[packet.src]:  # else woken by one before it
-                self._force(packet.src, position, out)
-
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Matrix(Causal):
@@ -96,18 +88,6 @@ class Matrix(Causal):
         """Bytes for the vector and for a few cells; a packet with more cells may be cut into fragments."""
         return 4 * members + CELLS_EXPECTED * 6
 
-    def forgo(self) -> None:
-        """Packets that are still held follow messages to us that no member has any more: release those of members that are
-        here, and what precedes them."""
-        held, left, named = self.inbox.items(), self.stack.left, [0] * len(self._released)
-        for packet in held:
-            if packet.src not in left and packet.stamp is not None:
-                for k, count in packet.stamp.delta:
-                    named[k] = max(named[k], count)
-        self._release_bereft(
-            packet for packet in held if packet.src not in left or packet.seq <= named[packet.src]
-        )
-
     def released(self, member: int) -> int:
         return self._released[member]
 
@@ -121,17 +101,15 @@ class Matrix(Causal):
         column = self._column
         for gone in self.stack.left:
             positions = [
-                column.column(packet.cells or (), gone)[0]
+                self._number(packet)
                 for packet in column.items()
                 if packet.src == gone and packet.seq <= most[gone]
             ]
             self._dismissed(column.discard(gone, max(positions, default=column.vector[gone])))
         self._release_bereft(column.items())
 
-    def _release_bereft(self, packets: Iterable[Packet]) -> None:
-        out: list[Packet] = []
-        self._column.release(packets, out)
-        self._pass_on(out)
+    def _number(self, packet: Packet) -> int:
+        return self._column.column(packet.cells or (), packet.src)[0]
 
     def restore(self, packet: Packet) -> None:
         """Put the stamp in front of the body again, as the packet travelled."""
