@@ -41,6 +41,17 @@ def test_what_one_who_leaves_had_not_accepted_is_heard_of_no_more() -> None:
     assert [event.own.seq for event in alice.events if isinstance(event, Released)] == [2]
 
 
+def test_at_the_end_of_a_view_what_waits_leaves_through_a_full_window() -> None:
+    """Who could open it waits until all has left."""
+    alice = machine(window=1)
+    for _ in range(3):
+        send(alice, BOB)
+    assert len(alice.waiting) == 2
+    alice.hurry()
+    alice.stages()
+    assert not alice.waiting and alice.seq == 4
+
+
 def test_a_full_window_waits_for_those_who_lack_the_oldest() -> None:
     alice = machine(window=2)
     assert alice.blockers() == []

@@ -172,7 +172,9 @@ class Sco(MachineOrder[ScoMachine]):
     def bereft(self, member: int) -> None:
         self._conforms = False  # when somebody is gone in the middle of a change, it begins again
         self.machine.forgo(member)
-        if not self.stack.views.follow:  # there is no cut at which all drop the same
+        if self.stack.views.follow:
+            self.machine.hurry()
+        else:  # there is no cut at which all drop the same
             self.machine.free(member, self.machine.covered[member])
         self._run()
 

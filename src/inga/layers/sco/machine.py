@@ -55,6 +55,7 @@ class ScoMachine(Talking):
         self.last_to = [0] * members  # number of our newest message to each member
         self.waiting: deque[tuple[int, Any, int]] = deque()  # PEND: destinations, body, size
         self.window_bytes: float = settings.window_bytes or inf
+        self._hurries = False  # what waits leaves, whatever the flow rule says
         self.unreleased: dict[int, Own] = {}  # SL
         self._unreleased_in_order: deque[int] = deque()
         self._unreleased_bytes = 0
@@ -68,6 +69,12 @@ class ScoMachine(Talking):
         """S1: send to the members of the bit set, as soon as the flow rule allows."""
         assert dst >= 0 and not dst >> self.members, "destinations are members"
         self.waiting.append((dst, body, size))
+
+    def hurry(self) -> None:
+        """The view ends, and nothing more is requested: what waits, which is one request of the application at most, leaves at once.
+        The flow rule waits for members to accept messages; what follows a message that is lost they may accept only when all
+        has left."""
+        self._hurries = True
 
     def asked(self, request: ScoNack) -> str | None:
         """L2: a member asks for copies that it lacks."""
@@ -95,7 +102,7 @@ class ScoMachine(Talking):
         """C3, F2, L4, the flow rule and L1: run after every event, or after a batch of them."""
         self._order()
         self._confirm()
-        while self.waiting and self._may_send(*self.waiting[0][::2]):
+        while self.waiting and (self._hurries or self._may_send(*self.waiting[0][::2])):
             self._send(*self.waiting.popleft())
         if self._heard_of:
             for src in sorted(self._heard_of):
