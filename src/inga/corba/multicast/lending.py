@@ -131,14 +131,21 @@ class StreamLender(Reported[Said], NumberedLender):
         if sender in self.miop.members and number > stream.has_of_it.get(sender, 0):
             stream.has_of_it[sender] = number
             if len(stream.buffer) > self.size:
-                self._let_go(stream, stream.known - self.size)
+                limit = stream.known - self.size
+                self._keep_for_others(stream, limit)
+                stream.drop(limit, self.size)
 
     def _can_keep(self, stream: Stream, number: int) -> bool:
         """Whether all that some member may lack is still kept when that packet of one who is here has come."""
         return self._are_everywhere(stream, number - 2 * self.size)
 
-    def _let_go(self, stream: Stream, limit: int) -> None:
-        super()._let_go(stream, limit if self._are_everywhere(stream, limit) else stream.everywhere)
+    def _learn(self, stream: Stream, number: int, came: int = 1) -> None:
+        self._keep_for_others(stream, number - self.size)
+        super()._learn(stream, number, came)
+
+    def _keep_for_others(self, stream: Stream, limit: int) -> None:
+        """Before packets up to there are dropped: those stay that some member has not reported."""
+        stream.droppable = limit if self._are_everywhere(stream, limit) else stream.everywhere
 
     def _are_everywhere(self, stream: Stream, number: int) -> bool:
         """Whether all others who are here have reported a sender's packets up to there. Where no view follows nothing is

@@ -9,6 +9,7 @@ reports itself too: that is how far it has sent.
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar, TypeVar
 
 from inga.causality.arrivals import Arrivals
@@ -65,10 +66,11 @@ class Stream:
         "arrived",
         "baseline",
         "buffer",
+        "droppable",
+        "dropped",
         "everywhere",
         "has_of_it",
         "known",
-        "let_go",
         "member",
         "missing",
         "requests",
@@ -84,12 +86,23 @@ class Stream:
         self.arrived = Arrivals()
         self.arrived.expected = baseline
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers, and what is to be lent
-        self.let_go = self.known - size  # up to here nothing is kept
+        self.dropped = self.known - size  # up to here nothing is kept
+        self.droppable: float = inf  # beyond it all is to be lent
         self.has_of_it: dict[int, int] = {}  # as other members reported, by their sender number
         self.everywhere = baseline - 1  # what all of them had when we last looked
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
         self.told = baseline - 1  # what we last reported
         self.requests = Supply(REQUESTS, REQUESTS)  # that are heeded
+
+    def drop(self, limit: int, size: int) -> None:
+        """Packets up to there are older than the newest `size`, which a sender may have to repair."""
+        limit = int(min(limit, self.droppable))
+        if limit - self.dropped > size:
+            self.buffer = {n: packet for n, packet in self.buffer.items() if n > limit}
+        else:
+            for old in range(self.dropped + 1, limit + 1):
+                self.buffer.pop(old, None)
+        self.dropped = max(self.dropped, limit)
 
     @property
     def stable(self) -> int:
@@ -418,20 +431,10 @@ class Reported(Strategy[Said]):
             return
         stream.known = number
         limit = number - self.size
-        self._let_go(stream, limit)
+        stream.drop(limit, self.size)
         self._found(stream, range(max(known + 1, limit + 1), number + 1 - came))
         while stream.arrived.expected <= limit:  # too old to be repaired by anybody
             self._lose(stream, stream.arrived.expected)
-
-    def _let_go(self, stream: Stream, limit: int) -> None:
-        """Packets up to there are older than what a sender may have to repair."""
-        buffer = stream.buffer
-        if limit - stream.let_go > self.size:
-            stream.buffer = {n: packet for n, packet in buffer.items() if n > limit}
-        else:
-            for old in range(stream.let_go + 1, limit + 1):
-                buffer.pop(old, None)
-        stream.let_go = max(stream.let_go, limit)
 
     def _found(self, stream: Stream, holes: "range | list[int]") -> None:
         """These numbers are missing."""
