@@ -1,10 +1,10 @@
-"""What the paper says about its four schemes, and whether the simulations agree."""
+"""What the paper says about its schemes, and whether the simulations agree."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Claim
 from inga.lab.sco.schemes import ROUND, SchemeCosts, SchemeLoad
 
 DELAYS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
@@ -12,6 +12,9 @@ DELAYS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 DESTINATIONS = tuple(range(1, 10))
 """d of Figures 7 and 8."""
+
+RATES = (1, 2, 4)
+"""a, messages of a member per time unit. The paper allows any from 1 on; its figures have 1."""
 
 MEMBERS, USUAL_D, USUAL_K = 10, 5, 4.0
 
@@ -32,13 +35,14 @@ class SchemePoint(NamedTuple):
     n: int
     d: int
     k: float
+    a: int = 1
 
 
 Results = Mapping[SchemePoint, SchemeCosts]
 
 
 def point(load: SchemeLoad) -> SchemePoint:
-    return SchemePoint(load.scheme, load.members, load.destinations, load.delay)
+    return SchemePoint(load.scheme, load.members, load.destinations, load.delay, load.rate)
 
 
 def judge(results: Results) -> list[Claim]:
@@ -56,6 +60,9 @@ class _Found:
 
     def by_d(self, scheme: str) -> list[SchemeCosts]:
         return [self._results[SchemePoint(scheme, MEMBERS, d, USUAL_K)] for d in DESTINATIONS]
+
+    def by_rate(self, scheme: str) -> list[SchemeCosts]:
+        return [self._results[SchemePoint(scheme, MEMBERS, USUAL_D, USUAL_K, a)] for a in RATES]
 
     def usual(self, scheme: str) -> SchemeCosts:
         return self._results[SchemePoint(scheme, MEMBERS, USUAL_D, USUAL_K)]
@@ -194,6 +201,73 @@ def _above(found: _Found) -> Claim:
     )
 
 
+def _controller(found: _Found) -> Claim:
+    """Figure 3 (1) has the sender for a controller; with another process each message has one more way to go."""
+    fixed, led = found.by_d("F0"), found.by_d("C0")
+    rounds = {m.delay / ROUND for m in fixed}
+    more = {round(m.pdus - 3 * d, 9) for d, m in zip(DESTINATIONS, fixed, strict=True)}
+    published, ours = (more, rounds) == ({0}, {3}), (more, rounds) == ({1}, {4})
+    at = DESTINATIONS.index(USUAL_D)
+    return Claim(
+        "controller",
+        "one fixed controller for all messages takes 3d PDUs and three rounds",
+        "3d PDUs; 3 rounds",
+        f"{_more(more)} PDUs and {_listed(sorted(rounds))} rounds, as a message has to get to the controller first; "
+        f"that sends and receives {fixed[at].busiest:.0f} PDUs a unit, the busiest member of C0 {led[at].busiest:.0f}",
+        HOLDS if published else ROUGHLY if ours else NOT_REPRODUCED,
+    )
+
+
+def _more(more: set[float]) -> str:
+    return f"3d + {min(more):g}" if len(more) == 1 else "not 3d and a constant"
+
+
+def _than_controller(found: _Found) -> Claim:
+    def better(scheme: str, what: str) -> bool:
+        points = [*zip(found.by_d("D1"), found.by_d(scheme), strict=True)]
+        points += zip(found.by_k("D1"), found.by_k(scheme), strict=True)
+        return all(getattr(d1, what) < getattr(x, what) for d1, x in points)
+
+    at_once = better("F0", "pdus") and better("F0", "delay")
+    d1, waits = found.usual("D1"), found.usual("F1")
+    everywhere = at_once and better("F1", "pdus") and better("F1", "delay")
+    return Claim(
+        "than-controller",
+        "D1 sends fewer PDUs and takes less delay than with a fixed controller",
+        "section 5, of non-distributed control",
+        f"{'fewer and less' if at_once else 'not everywhere fewer and less'} than F0 for every k and d measured; of F1, which waits as D1 "
+        f"does, {100 * (1 - d1.delay / waits.delay):.0f} % less delay at d = 5, k = 4, and {d1.pdus:.2f} PDUs against {waits.pdus:.2f}",
+        HOLDS if everywhere else ROUGHLY if at_once and better("F1", "delay") else NOT_REPRODUCED,
+    )
+
+
+def _rates(found: _Found) -> Claim:
+    """At rate 1 two claims of section 4 fail; waits shorten with the rate, and rounds do not."""
+    direct, d1, c0, c1 = (found.by_rate(scheme) for scheme in ("D0", "D1", "C0", "C1"))
+    above = [a.delay / b.delay - 1 for a, b in zip(d1, direct, strict=True)]
+    below = [1 - (a.delay - ROUND) / (b.delay - ROUND) for a, b in zip(d1, c0, strict=True)]
+    twice = [(a.delay - ROUND) / (b.delay - ROUND) for a, b in zip(c1, d1, strict=True)]
+    control = [m.pdus - USUAL_D for m in d1]
+    derived = all(
+        each == sorted(each, reverse=falls)
+        for each, falls in ((above, True), (below, False), (twice, False), (control, True))
+    )
+    near = all(each <= 0.2 for each in above[1:])
+    rates = ", ".join(map(str, RATES))
+    return Claim(
+        "rates",
+        "the more messages a unit, the closer the delay of D1 comes to that of D0, and, from receipt, to half of those of C0 and C1",
+        NOT_STATED,
+        f"at a = {rates}: {_percent(above)} % above D0 from sending, {_percent(below)} % below C0 from receipt, C1 "
+        f"{', '.join(f'{each:.2f}' for each in twice)} times D1; at most 20 % above D0 from a = 2 on: {'yes' if near else 'no'}",
+        NOT_STATED if derived and near else NOT_REPRODUCED,
+    )
+
+
+def _percent(shares: list[float]) -> str:
+    return ", ".join(f"{100 * each:.0f}" for each in shares)
+
+
 def _judged_by(published: float, readings: list[float]) -> str:
     """Which of the readings is the closer one: the paper does not say from when its delays count."""
     closest = min(readings, key=lambda reading: abs(reading - published))
@@ -206,10 +280,10 @@ def _closeness(published: float, readings: list[float]) -> str:
     return HOLDS if off <= 0.05 else ROUGHLY if off <= ABOUT else NOT_REPRODUCED
 
 
-def _listed(numbers: list[int]) -> str:
-    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+def _listed(numbers: Sequence[float]) -> str:
+    if len(numbers) > 1 and list(numbers) == list(range(int(numbers[0]), int(numbers[-1]) + 1)):
         return f"{numbers[0]}..{numbers[-1]}"
-    return ", ".join(map(str, numbers)) or "none"
+    return ", ".join(f"{each:g}" for each in numbers) or "none"
 
 
 _CLAIMS: tuple[Callable[[_Found], Claim], ...] = (
@@ -223,4 +297,7 @@ _CLAIMS: tuple[Callable[[_Found], Claim], ...] = (
     _below("C1", 0.5),
     _below("C0", 0.5),
     _above,
+    _controller,
+    _than_controller,
+    _rates,
 )

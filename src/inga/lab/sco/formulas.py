@@ -1,4 +1,4 @@
-"""The four schemes in closed form.
+"""The schemes of the figures in closed form.
 
 With x = d/(n-1), the chance that one data message goes to a given member, a wait ends with the next one that
 does. An obligation may join an older one, which the formulas of the delays leave out: they are up to 6 % high.
@@ -11,14 +11,16 @@ from collections.abc import Callable
 from math import floor
 
 from inga.lab.sco.schemes import ROUND, SchemeCosts, SchemeLoad
+from inga.model.errors import UsageError
 
 STEPS = 64
 """Parts of a unit in which an integral is taken."""
 
 
 def closed_form(load: SchemeLoad) -> SchemeCosts:
-    """PDUs and delay of a scheme under a load of one message per unit and member."""
-    n, d, k, r = load.members, load.destinations, load.delay, ROUND
+    """PDUs and delay of a scheme of the figures. Time is counted in intervals between two messages of a member, of which a unit has
+    `rate`."""
+    n, d, k, r = load.members, load.destinations, load.delay * load.rate, ROUND * load.rate
     share = d / (n - 1)
 
     def still_waiting(s: float) -> float:
@@ -28,18 +30,23 @@ def closed_form(load: SchemeLoad) -> SchemeCosts:
         return _integral(lambda s: 1 - (1 - still_waiting(s)) ** m, k)
 
     def pdus(owed: float) -> float:
-        """`owed` obligations per unit arise from one member to another."""
+        """`owed` obligations per interval arise from one member to another."""
         return d + (n - 1) * still_waiting(k) / (1 / owed + wait_of(1))
+
+    def costs(pdus: float, intervals: float) -> SchemeCosts:
+        return SchemeCosts(pdus, intervals / load.rate)
 
     match load.scheme:
         case "C0":
-            return SchemeCosts(3 * d, 3 * r)
+            return costs(3 * d, 3 * r)
         case "D0":
-            return SchemeCosts(d + d * d, r if d == 1 else 2 * r)
+            return costs(d + d * d, r if d == 1 else 2 * r)
         case "C1":
-            return SchemeCosts(pdus(2 * d / (n - 1)), 3 * r + wait_of(d) + wait_of(1))
+            return costs(pdus(2 * d / (n - 1)), 3 * r + wait_of(d) + wait_of(1))
+        case "D1":
+            return costs(pdus(d * d / (n - 1)), r if d == 1 else 2 * r + wait_of(d - 1))
         case _:
-            return SchemeCosts(pdus(d * d / (n - 1)), r if d == 1 else 2 * r + wait_of(d - 1))
+            raise UsageError(f"there is no closed form of {load.scheme}")
 
 
 def _integral(f: Callable[[float], float], to: float) -> float:

@@ -14,10 +14,11 @@ FIGURES = ("figure5", "figure6", "figure7", "figure8")
 def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
     """For a person at a terminal."""
     figures = [f"{name}: {_CAPTIONS[name]}\n{_grid(tables[name])}\n" for name in FIGURES]
-    levels, implied, protocol = (
-        f"{name}: {_CAPTIONS[name]}\n{_plain(tables[name])}\n" for name in ("table1", "figure2", "protocol")
+    levels, implied, *rest = (
+        f"{name}: {_CAPTIONS[name]}\n{_plain(tables[name])}\n"
+        for name in ("table1", "figure2", "rates", "controller", "protocol")
     )
-    return "\n".join([levels, implied, *figures, protocol, *evaluation.verdicts(claims)])
+    return "\n".join([levels, implied, *figures, *rest, *evaluation.verdicts(claims)])
 
 
 def _grid(table: Table) -> str:
@@ -51,6 +52,9 @@ _CAPTIONS = {
     "figure7": "PDUs per message by the number of destinations d, k = 4",
     "figure8": "units from sending until a destination knows that all have it, by d, k = 4",
     "size": "the same as the group grows, d = 5, k = 4",
+    "rates": "the same if every member sends a messages a unit, d = 5, k = 4 (ratio of the delays to that of C0); PDUs per message",
+    "controller": "F0 and F1: one process leads all messages. PDUs per message, units from sending, and the PDUs a unit that the busiest "
+    "process sends and receives; k = 4",
     "protocol": "D1 played by SCO machines, beside its model. For few destinations a message waits for news of "
     "members that never wrote to its receiver: that is the price of sending to nobody else",
     "formulas": "simulated, beside the closed forms",

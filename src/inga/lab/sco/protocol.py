@@ -71,10 +71,10 @@ class Protocol(Sending):
                     if self.counts:
                         self._sent_at[me, copies[0].seq] = self.now
                     for member, copy in zip(to, copies, strict=True):
-                        self.count_pdu()
+                        self.count_pdu(me, member)
                         self.at(self.now + ROUND, self._arrive, member, _as_received(copy))
                 case ScoControlSent(to, what):
-                    self.count_pdu()
+                    self.count_pdu(me, to)
                     self.controls += self.counts
                     self.at(self.now + ROUND, self._arrive, to, what)
                 case Happened("confirmed", message):

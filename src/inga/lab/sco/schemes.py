@@ -1,13 +1,19 @@
-"""Four ways to tell the destinations of a message that all of them have it, as a small event simulation.
+"""Ways to tell the destinations of a message that all of them have it, as a small event simulation.
 
     C0  everybody answers the sender at once; when all have, the sender tells them at once
     C1  the same, but answers and confirmations wait for a data message to the same member, at most k
     D0  everybody tells the sender and all other destinations at once
     D1  the same, but waiting as in C1: what the SCO protocol does
+    F0  as C0, led by one process for all messages: a sender hands its message to that controller, which sends it on
+    F1  the same, but waiting as in C1
 
-Every member sends one data message per time unit at a phase of its own, each to `d` random others; a PDU is one
+The figures of the paper are of the first four. Its other form of centralized control, the fixed controller, is F0 and F1 here; that
+process is no member and has no messages of its own, so that the numbers do not depend on which member it would be.
+
+Every member sends `a` data messages per time unit at a phase of its own, each to `d` random others; a PDU is one
 copy to one receiver, takes `r`, is never lost, and carries all that its sender owes its receiver. Counted are
-PDUs per data message, and the time from a sending until a destination knows that all have it.
+PDUs per data message, the time from a sending until a destination knows that all have it, and the PDUs that the process with most
+of them sends and receives per time unit.
 
 From "Selective causally ordered group communication", section 4.
 """
@@ -20,36 +26,42 @@ from inga.model.errors import UsageError
 from inga.trial.world import Agenda
 
 SCHEMES = ("C0", "C1", "D0", "D1")
+"""Of the paper's figures."""
+CONTROLLED = ("F0", "F1")
+"""With a fixed controller."""
 ROUND = 4.0
 """The time a PDU takes, r."""
-
-WARM_UP = 40.0
-"""Time before anything counts: the longest obligation is over by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemeLoad:
-    """What is simulated: n members, d destinations, deferral k, for so much time, with that seed."""
+    """What is simulated: n members, d destinations, deferral k, for so much time, with that seed, a messages a unit."""
 
     scheme: str
     members: int = 10
     destinations: int = 5
     delay: float = 4.0  # k
-    time: float = 1000.0
+    time: float = 1000.0  # in which messages count
     seed: int = 0
+    rate: int = 1  # a
 
     def __post_init__(self) -> None:
-        if self.scheme not in SCHEMES:
-            raise UsageError(f"no scheme {self.scheme!r}; there are {', '.join(SCHEMES)}")
+        known = SCHEMES + CONTROLLED
+        if self.scheme not in known:
+            raise UsageError(f"no scheme {self.scheme!r}; there are {', '.join(known)}")
         if not 1 <= self.destinations < self.members:
             raise UsageError(f"{self.destinations} destinations among {self.members - 1} others")
+        if self.rate < 1:
+            raise UsageError(f"members send at least one message per time unit, not {self.rate}")
 
 
 class SchemeCosts(NamedTuple):
-    """Per data message: PDUs, and the mean time from its sending until a destination knows that all have it."""
+    """Per data message: PDUs, and the mean time from its sending until a destination knows that all have it. `busiest`: PDUs per time
+    unit that one process sends and receives, the most of all."""
 
     pdus: float
     delay: float
+    busiest: float = 0.0
 
 
 class Sending(Agenda):
@@ -58,32 +70,38 @@ class Sending(Agenda):
     def __init__(self, load: SchemeLoad) -> None:
         super().__init__()
         self.load = load
+        # Before and after the time that counts: four rounds with two waits are the longest that anything takes.
+        self._settling = 4 * ROUND + 2 * load.delay
         self.rng = Random(f"{load.seed}")  # the same load for every scheme
         self.sent = 0  # data messages that count
         self.pdus = 0
+        self.handled = [0] * (load.members + 1)  # PDUs sent and received by each, a controller being the last
         self.knowing: list[float] = []  # delays
 
     def run(self) -> SchemeCosts:
         load = self.load
         for member in range(load.members):
-            self.at(self.rng.random(), self._emit, member)
-        self.play(load.time + WARM_UP)
-        return SchemeCosts(self.pdus / self.sent, sum(self.knowing) / len(self.knowing))
+            self.at(self.rng.random() / load.rate, self._emit, member)
+        self.play(load.time + 2 * self._settling)
+        busiest = max(self.handled) / load.time
+        return SchemeCosts(self.pdus / self.sent, sum(self.knowing) / len(self.knowing), busiest)
 
     @property
     def counts(self) -> bool:
         """Whether this moment is within what is measured."""
-        return WARM_UP <= self.now < self.load.time
+        return self._settling <= self.now < self._settling + self.load.time
 
-    def count_pdu(self) -> None:
+    def count_pdu(self, member: int, to: int) -> None:
         self.pdus += self.counts
+        self.handled[member] += self.counts
+        self.handled[to] += self.counts
 
     def _emit(self, member: int) -> None:
         others = [m for m in range(self.load.members) if m != member]
         to = [others.pop(int(self.rng.random() * len(others))) for _ in range(self.load.destinations)]
         self.sent += self.counts
         self.send(member, to)
-        self.at(self.now + 1.0, self._emit, member)
+        self.at(self.now + 1.0 / self.load.rate, self._emit, member)
 
     def send(self, member: int, to: list[int]) -> None:
         """A data message; every scheme does this in its own way."""
@@ -105,23 +123,24 @@ class Item:
 
 
 class Model(Sending):
-    """All four schemes, without any protocol: what is owed, when it leaves, what it says."""
+    """All schemes, without any protocol: what is owed, when it leaves, what it says."""
 
     def __init__(self, load: SchemeLoad) -> None:
         super().__init__(load)
-        self._wait = load.delay if load.scheme in ("C1", "D1") else 0.0
-        self._led = load.scheme in ("C0", "C1")  # by the sender
+        self._wait = load.delay if load.scheme in ("C1", "D1", "F1") else 0.0
+        self._controller = load.members if load.scheme in CONTROLLED else None
+        self._led = load.scheme in ("C0", "C1", *CONTROLLED)  # by the sender, or by the controller
         self._owed: dict[tuple[int, int], list[tuple[str, Item]]] = {}
         self._since: dict[tuple[int, int], float] = {}
 
     def send(self, member: int, to: list[int]) -> None:
         item = Item(member, to, self.now, self.counts)
-        for other in to:
+        for other in to if self._controller is None else [self._controller]:
             self._transmit(member, other, item)
 
     def _transmit(self, member: int, to: int, item: Item | None = None) -> None:
         """A PDU leaves, with all that is owed."""
-        self.count_pdu()
+        self.count_pdu(member, to)
         owed = self._owed.pop((member, to), [])
         self._since.pop((member, to), None)
         self.at(self.now + ROUND, self._arrive, member, to, item, owed)
@@ -152,8 +171,12 @@ class Model(Sending):
             self._accept(me, item)
 
     def _accept(self, me: int, item: Item) -> None:
+        if me == self._controller:
+            for other in item.to:
+                self._transmit(me, other, item)
+            return
         if self._led:
-            self._owe(me, item.sender, "answer", item)
+            self._owe(me, item.sender if self._controller is None else self._controller, "answer", item)
             return
         if item.known_by[me] == len(item.to):
             self._know(item)
