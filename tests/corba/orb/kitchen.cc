@@ -2,8 +2,10 @@
 //   kitchen serve            prints its IOR, then serves until its input ends
 //   kitchen call IOR         calls every operation, prints what came back
 //   kitchen note IOR TEXT    calls one oneway operation
+//   kitchen manage MANAGER GROUP MEMBER    makes an object a member of a group, asks for it, and takes it away
 #include <iostream>
 #include <string>
+#include "groups.hh"  // of to_idl(ObjectGroupManager)
 #include "kitchen.hh"
 
 using namespace demo;
@@ -174,6 +176,44 @@ static int note(CORBA::ORB_ptr orb, const char* ior, const char* text) {
   return 0;
 }
 
+static int manage(CORBA::ORB_ptr orb, const char* where, const char* group_ior, const char* member_ior) {
+  using namespace PortableGroup;
+  ObjectGroupManager_var manager = ObjectGroupManager::_narrow(CORBA::Object_var(orb->string_to_object(where)));
+  CORBA::Object_var group = orb->string_to_object(group_ior), member = orb->string_to_object(member_ior);
+  NameComponentSeq place;
+  place.length(2);
+  place[0].id = CORBA::string_dup("host");
+  place[0].kind = CORBA::string_dup("lan");
+  place[1].id = CORBA::string_dup("1");
+  std::cout << "number " << manager->get_object_group_id(group) << "\n";
+  CORBA::Object_var again = manager->add_member(group, place, member);
+  try {
+    manager->add_member(group, place, member);
+  } catch (const MemberAlreadyPresent&) {
+    std::cout << "present\n";
+  }
+  NameComponentSeqSeq_var places = manager->locations_of_members(again);
+  for (CORBA::ULong at = 0; at < places->length(); at++)
+    for (CORBA::ULong part = 0; part < places[at].length(); part++)
+      std::cout << "at " << places[at][part].id << "." << places[at][part].kind << "\n";
+  demo::Kitchen_var found = demo::Kitchen::_narrow(CORBA::Object_var(manager->get_member_ref(group, place)));
+  std::cout << "member says " << CORBA::String_var(found->greet("omni")) << "\n";
+  CORBA::String_var newest = orb->object_to_string(CORBA::Object_var(manager->get_object_group_ref(group)));
+  std::cout << "newest " << newest << "\n";
+  again = manager->remove_member(group, place);
+  try {
+    manager->get_member_ref(group, place);
+  } catch (const MemberNotFound&) {
+    std::cout << "gone\n";
+  }
+  try {
+    manager->get_object_group_id(member);
+  } catch (const ObjectGroupNotFound&) {
+    std::cout << "no group\n";
+  }
+  return 0;
+}
+
 int main(int count, char** words) {
   try {
     CORBA::ORB_var orb = CORBA::ORB_init(count, words);
@@ -181,6 +221,7 @@ int main(int count, char** words) {
     if (count == 2 && std::string(words[1]) == "serve") code = serve(orb);
     if (count == 3 && std::string(words[1]) == "call") code = call(orb, words[2]);
     if (count == 4 && std::string(words[1]) == "note") code = note(orb, words[2], words[3]);
+    if (count == 5 && std::string(words[1]) == "manage") code = manage(orb, words[2], words[3], words[4]);
     orb->destroy();
     return code;
   } catch (const CORBA::Exception& failed) {

@@ -26,7 +26,7 @@ from inga.corba.broker.naming import (
     to_name,
 )
 from inga.corba.orb.iiop import Limits
-from inga.corba.orb.lookup import find, resolve, serve_names
+from inga.corba.orb.lookup import find, resolve, serve_groups, serve_names
 from inga.corba.orb.memberships import Multicast
 from inga.corba.orb.orb import Orb
 from inga.corba.wire.reference import GroupIdentity, Iiop, Reference, group_reference, read, to_ior
@@ -61,18 +61,35 @@ def tool(name: str) -> str:
 @pytest.fixture(scope="session")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The program of kitchen.cc, compiled once."""
-    compilers = tool("omniidl"), tool("g++")
+    omniidl, compiler = tool("omniidl"), tool("g++")
     folder = tmp_path_factory.mktemp("kitchen")
-    for command in (
-        [compilers[0], "-bcxx", f"-C{folder}", str(HERE / "kitchen.idl")],
-        [compilers[1], "-O0", "-w", f"-I{folder}", "-o", str(folder / "kitchen"), str(folder / "kitchenSK.cc"),
-         str(HERE / "kitchen.cc"), "-lomniORB4", "-lomnithread", "-lpthread"],
-    ):  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-        if done.returncode and "omniORB4/CORBA.h" in done.stderr:
-            pytest.skip("libomniorb4-dev is not installed; as root, `make packages` installs it")
-        assert done.returncode == 0, done.stderr
+    (folder / "groups.idl").write_text(to_idl(ObjectGroupManager))
+    sources = [folder / "kitchenSK.cc", folder / "groupsSK.cc", HERE / "kitchen.cc"]
+    objects = [folder / f"{source.stem}.o" for source in sources]
+    compiled(
+        *([omniidl, "-bcxx", f"-C{folder}", idl] for idl in (HERE / "kitchen.idl", folder / "groups.idl"))
+    )
+    compiled(
+        *(
+            [compiler, "-O0", "-w", f"-I{folder}", "-c", "-o", made, source]
+            for made, source in zip(objects, sources, strict=True)
+        )
+    )
+    libraries = ["-lomniORB4", "-lomnithread", "-lpthread"]
+    compiled([compiler, "-o", folder / "kitchen", *objects, *libraries])
     return str(folder / "kitchen")
+
+
+def compiled(*commands: list[Any]) -> None:
+    """Run compilers, side by side."""
+    started = [
+        subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
+        for command in commands
+    ]
+    said = [each.communicate(timeout=SECONDS)[1] for each in started]
+    if any("omniORB4/CORBA.h" in each for each in said):
+        pytest.skip("libomniorb4-dev is not installed; as root, `make packages` installs it")
+    assert [each.returncode for each in started] == [0] * len(started), said
 
 
 @asynccontextmanager
@@ -283,6 +300,34 @@ def test_a_compiled_client_finds_our_servant_by_name(run: Run, kitchen: str) -> 
             await names.bind(to_name("kitchen"), servant.reference)
             code, out, error = await output(kitchen, "call", f"corbaname::127.0.0.1:{orb.port}#kitchen")
             assert (code, out) == (0, EXPECTED), error
+
+    run(main())
+
+
+def test_a_compiled_client_manages_the_members_of_a_group(run: Run, kitchen: str) -> None:
+    """The manager of object groups, by the IDL that we print of it."""
+    manager = GroupManager()
+    gateway = {"gateway": Iiop("127.0.0.1", 2810, b"gateway")}  # by which omniORB knows what to do with it
+    group, number = manager.create_object("IDL:demo/Kitchen:1.0", gateway)
+
+    async def main() -> None:
+        async with Orb() as orb:
+            servant = OurKitchen()
+            servant.reference = orb.activate(servant)
+            serve_groups(orb, manager)
+            where = f"corbaloc::127.0.0.1:{orb.port}/GroupManager"
+            newer = manager.set_properties_dynamically(group, {"port": 7401})
+            code, out, error = await output(
+                kitchen, "manage", where, to_ior(group), to_ior(servant.reference)
+            )
+            *lines, newest, gone, no_group = out.splitlines()
+            assert (code, lines) == (
+                0,
+                [f"number {number}", "present", "at host.lan", "at 1.", "member says Hello, omni!"],
+            ), error
+            assert read(newest.removeprefix("newest ")) == newer
+            assert (gone, no_group) == ("gone", "no group")
+            assert manager.locations_of_members(group) == [] and orb.server.counts == {}
 
     run(main())
 
