@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from inga.corba.broker.call import Answered, OutgoingCall, code_set, code_set_component, ways
 from inga.corba.broker.dispatch import (
     EXCEPTION_DETAIL,
+    GROUP_VERSION,
     Broker,
     Exchange,
     ForwardRequest,
@@ -512,6 +513,58 @@ def test_a_call_is_forwarded_but_not_forever(broker: Broker) -> None:
     with pytest.raises(SystemException, match="circles"):
         for _ in range(20):
             through(broker, call)
+
+
+def of_version(version: int, number: int = 7) -> Reference:
+    """A group whose questions are answered by the object `account`."""
+    answers = Iiop("127.0.0.1", 2809, b"account")
+    identity = GroupIdentity("bank", number, version)
+    return group_reference("IDL:test/Account:1.0", identity, "239.1.2.3", 7000, group_iiop=answers)
+
+
+def test_the_version_of_a_group_reference_is_checked(broker: Broker, account: Account) -> None:
+    """FT-CORBA: an old one is replaced for good, and nothing is done; one that is too new is refused."""
+    old, current, newer = map(of_version, (1, 2, 3))
+    broker.root.associate_reference_with_id(current, b"account")
+    assert through(broker, call_of("move", 5, reference=current)) == Answered(5)
+    call = call_of("move", 5, reference=old)
+    assert through(broker, call) is None and account.balance == 5
+    assert call.moved == call.reference == current
+    assert through(broker, call) == Answered(10)
+    with pytest.raises(
+        SystemException, match="INV_OBJREF: version 3 of the group; known here is 2"
+    ) as caught:
+        through(broker, call_of("move", 5, reference=newer))
+    assert caught.value.completed == "no" and account.balance == 10
+    broker.root.associate_reference_with_id(newer, b"account")
+    broker.root.associate_reference_with_id(old, b"account")  # which makes it no older
+    for reference, after in ((newer, 15), (SINGLE, 20)):
+        assert through(broker, call_of("move", 5, reference=reference)) == Answered(after)
+    assert through(broker, call_of("move", 5, reference=current)) is None
+    broker.managed = lambda domain, number: of_version(4) if (domain, number) == ("bank", 7) else None
+    call = call_of("move", 5, reference=newer)
+    assert through(broker, call) is None and call.moved == of_version(4)
+    broker.managed = lambda domain, number: None
+    broker.root.associate_reference_with_id(of_version(9, number=8), b"account")
+    assert through(broker, call_of("move", 5, reference=old)) == Answered(25), "of which group, nobody says"
+
+
+def test_a_version_that_is_no_number(broker: Broker) -> None:
+    broker.root.associate_reference_with_id(of_version(2), b"account")
+    data = encode(Request(9, KEY, "close", 3, (Tagged(GROUP_VERSION, b"\0\0"),)), b"", minor=2)
+    outcome = broker.request(decode(data))
+    assert isinstance(outcome, bytes) and failure(decode(outcome))[0] == "MARSHAL:1.0"
+
+
+def test_a_oneway_request_with_an_old_reference_is_not_carried_out(broker: Broker, account: Account) -> None:
+    broker.root.associate_reference_with_id(of_version(2), b"account")
+    for version, heard in ((1, []), (2, ["x"])):
+        call = call_of("note", "x", reference=of_version(version))
+        call.oneway = True
+        outcome = broker.request(decode(call.writer(only_way(call.reference))(5)))
+        if isinstance(outcome, ServantCall):
+            outcome.call()
+        assert account.log == heard
 
 
 def test_another_form_of_address_on_demand() -> None:

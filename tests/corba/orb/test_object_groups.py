@@ -249,6 +249,36 @@ def test_a_group_answers_by_iiop_or_not_at_all(run: Run, free_port: FreePort) ->
     run(main())
 
 
+def test_whoever_asks_with_an_old_reference_is_told_the_newest(run: Run, free_port: FreePort) -> None:
+    """Questions are sent to the newest reference for good; oneway requests to a version nobody is a member of are refused."""
+
+    async def main() -> None:
+        async with orbs(2) as (orb, caller):
+            leader = Forum()
+            (way,) = orb.activate(leader, "leader").iiop()
+            manager = GroupManager()
+            serve_groups(orb, manager)
+            answers = Iiop(way.host, way.port, way.key)
+            port = free_port()
+            old, _ = manager.create_object("IDL:test/Forum:1.0", {"port": port, "group_iiop": answers})
+            forum: Any = caller.proxy(Forum, old)
+            await orb.join(old, leader, b"leader")
+            assert await forum.count() == 0
+            new = manager.set_properties_dynamically(old, {"address": "239.255.3.4"})
+            assert await forum.count() == 0
+            assert forum.__reference__ == new != old
+            await orb.join(new, leader, b"leader")
+            await orb.leave(old, b"leader")
+            stale: Any = caller.proxy(Forum, read(f"corbaloc:miop:1.0@1.0-inga-1/239.255.3.4:{port}"))
+            await stale.say("by the old version, at the new address")
+            await forum.say("by the new one")
+            await until(lambda: leader.heard == ["by the new one"])
+            channel = orb.channels.group(next(new.multicast()))
+            assert channel is not None and channel.stack.rejected == {"no_such_group": 1}
+
+    run(main())
+
+
 def test_a_gateway_for_those_without_multicast(run: Run, free_port: FreePort) -> None:
     group = new_group(free_port, reliable=True)
 

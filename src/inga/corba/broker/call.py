@@ -8,7 +8,7 @@ through the gateway of a group.
     NO_EXCEPTION               the results
     USER_EXCEPTION             a declared exception is raised, UNKNOWN if it is not declared
     SYSTEM_EXCEPTION           a SystemException is raised
-    LOCATION_FORWARD           the same request goes to the reference that came
+    LOCATION_FORWARD           the same request goes to the reference that came, and later ones, too, if it came for good (`_PERM`)
     NEEDS_ADDRESSING_MODE      the same request goes with the target in another form
 """
 
@@ -17,7 +17,17 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from inga.corba.broker.dispatch import CODECS, LATIN_1, UTF_8, UTF_16, code_set_context, detail_of
+from inga.corba.broker.dispatch import (
+    CODECS,
+    LATIN_1,
+    UTF_8,
+    UTF_16,
+    NotAGroupObject,
+    code_set_context,
+    detail_of,
+    group_key,
+    version_context,
+)
 from inga.corba.broker.idl import Operation, SystemException
 from inga.corba.wire import giop
 from inga.corba.wire.cdr import Decoder, Encoder
@@ -81,6 +91,15 @@ def ways(reference: Reference, *, oneway: bool) -> tuple[Iiop, ...] | Uipmc:
 
 
 @lru_cache(maxsize=REFERENCES_MAX)
+def version_contexts(reference: Reference) -> tuple[Tagged, ...]:
+    """What a request over a connection says of the version of its reference: nothing, unless that is of a group."""
+    try:
+        return (version_context(group_key(reference)[2]),)
+    except NotAGroupObject:
+        return ()
+
+
+@lru_cache(maxsize=REFERENCES_MAX)
 def code_set(way: Iiop) -> int:
     """In which code set strings go that way: the first of ours that the other side has."""
     for tag, data in way.components:
@@ -115,6 +134,8 @@ class OutgoingCall:
     addressing: Addressing = Addressing.KEY
     text: str = "utf-8"
     forwards: int = 0
+    moved: Reference | None = None
+    """Where later requests should go at once, if an answer said so."""
 
     def writer(self, way: Iiop | Uipmc, *, little: bool = False) -> Callable[[int], bytes]:
         """What writes the request that goes that way, under a number. Arguments that do not fit fail here."""
@@ -129,6 +150,8 @@ class OutgoingCall:
             target = self._target(way)
         self.text = CODECS[number]
         contexts = (code_set_context(number),) if minor else ()
+        if isinstance(way, Iiop):
+            contexts += version_contexts(self.reference)
         arguments = Encoder(little=little, text=self.text)
         self.called.put_arguments(arguments, self.arguments)
         # Where bodies are aligned, these octets are the body; elsewhere it depends on the head before it.
@@ -169,8 +192,10 @@ class OutgoingCall:
                 if mode not in list(Addressing):
                     raise WireError("malformed", f"addressing mode {mode}")
                 self.addressing = Addressing(mode)
-            case _:
+            case status:
                 self.reference = get_reference(body)
+                if status is Status.LOCATION_FORWARD_PERM:
+                    self.moved = self.reference
         self.forwards += 1
         if self.forwards > FORWARDS_MAX:
             raise SystemException("TRANSIENT", "the request was forwarded in circles", completed="no")

@@ -11,6 +11,15 @@ outcome back for the reply:
 
 Groups are told apart by (domain, group id, version). One object id may belong to several groups and a group may have
 several ids; an id whose servant is gone is passed over.
+
+A request over a connection may say which version of a group's reference its caller uses (FT-CORBA's FT_GROUP_VERSION). If its object is a member
+of that group, the version is compared with the newest that is known here:
+
+    the same    the request is carried out
+    older       nothing is done; the caller is sent the newest reference for good (LOCATION_FORWARD_PERM), and asks again with that
+    newer       INV_OBJREF: whoever made that reference knows more than we do
+
+An object that is a member of several groups takes any version: a request does not say which group it means.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -63,6 +72,8 @@ TEXT_UNAGREED = "latin-1"
 """What strings are in where nobody has said."""
 EXCEPTION_DETAIL = 14
 """The service context in which a reply says in words why it failed."""
+GROUP_VERSION = 12
+"""The service context with the version of the group reference that a caller uses (FT_GROUP_VERSION)."""
 KEY_MAX = 1024
 DETAIL_MAX = 500
 """Characters of an exception's text that are sent along."""
@@ -166,6 +177,10 @@ class Adapter:
         """The groups that have members here."""
         return frozenset(self._groups)
 
+    def groups_of(self, object_id: bytes) -> set[tuple[str, int]]:
+        """Of which groups an id is a member, whatever their version."""
+        return {group[:2] for group, members in self._groups.items() if object_id in members}
+
     def _new_id(self) -> bytes:
         while True:
             self._number += 1
@@ -183,6 +198,10 @@ class Broker:
         self._keys: dict[bytes, tuple[Adapter, bytes]] = {}
         self._adapters: dict[str, Adapter] = {}
         self._places: dict[GroupKey, Uipmc] = {}
+        self._newest: dict[tuple[str, int], Reference] = {}  # of the groups that objects were made members of
+        self.managed: Callable[[str, int], Reference | None] = lambda domain, number: (
+            None
+        )  # by a manager here
         self.on_change: Callable[[], None] = lambda: None  # the driver's: memberships have changed
         self.root = self.adapter("")
 
@@ -207,6 +226,9 @@ class Broker:
         for way in reference.multicast():
             self._places[group] = way
             break
+        known = self._newest.get(group[:2])
+        if known is None or group_key(known)[2] <= group[2]:
+            self._newest[group[:2]] = reference
         self.on_change()
 
     def servant(self, key: bytes) -> Any | None:
@@ -232,12 +254,35 @@ class Broker:
         assert isinstance(message, Request)
         exchange = Exchange.of(decoded, message)
         try:
-            servant = self.servant(_key(message.target))
+            key = _key(message.target)
+            servant = self.servant(key)
             if servant is None:
                 raise SystemException("OBJECT_NOT_EXIST", completed="no")
+            if message.contexts:
+                self._check_version(key, message.contexts)
             return ServantCall.of(exchange, servant, decoded.body)
-        except (RemoteError, WireError) as error:
+        except (RemoteError, WireError, ForwardRequest) as error:
             return exchange.failed(None, error)
+
+    def _check_version(self, key: bytes, contexts: tuple[Tagged, ...]) -> None:
+        """Refuse a request whose caller uses another than the newest reference of the group."""
+        used = used_version(contexts)
+        if used is None:
+            return
+        adapter, object_id = self._keys[key]
+        groups = adapter.groups_of(object_id)
+        if len(groups) != 1:
+            return
+        (group,) = groups
+        known = [each for each in (self._newest.get(group), self.managed(*group)) if each is not None]
+        newest = max(known, key=lambda reference: group_key(reference)[2])
+        version = group_key(newest)[2]
+        if used < version:
+            raise ForwardRequest(newest, permanent=True)
+        if used > version:
+            raise SystemException(
+                "INV_OBJREF", f"version {used} of the group; known here is {version}", completed="no"
+            )
 
     def group_request(self, request: GroupRequest) -> "list[ServantCall]":
         """What a request to a group asks for, of each member here that can do it.
@@ -476,6 +521,21 @@ def group_key(reference: Reference) -> GroupKey:
         if way.group is not None:
             return way.group.domain, way.group.group_id, way.group.ref_version
     raise NotAGroupObject("This reference does not name a group.")
+
+
+def version_context(version: int) -> Tagged:
+    """The service context that says which version of a group's reference is used."""
+    out = Encoder.encapsulation()
+    out.ulong(version)
+    return Tagged(GROUP_VERSION, out.data())
+
+
+def used_version(contexts: tuple[Tagged, ...]) -> int | None:
+    """The version of the group's reference that a caller uses; None if it does not say."""
+    for tag, data in contexts:
+        if tag == GROUP_VERSION:
+            return Decoder.encapsulation(data).ulong()
+    return None
 
 
 def agreed_text(contexts: tuple[Tagged, ...]) -> str | None:

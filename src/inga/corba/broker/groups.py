@@ -207,6 +207,11 @@ class GroupManager:
         """The newest reference of a group."""
         return _reference(self._managed(group))
 
+    def newest(self, domain: str, number: int) -> Reference | None:
+        """The newest reference of a group by its identity; None if it is none of ours."""
+        managed = self._groups.get(number)
+        return None if managed is None or managed.identity.domain != domain else _reference(managed)
+
     def get_member_ref(self, group: Reference, location: str) -> Reference:
         """The member at a location."""
         members = self._managed(group).members

@@ -31,7 +31,9 @@ def serve_names(orb: Orb) -> Reference:
 
 
 def serve_groups(orb: Orb, manager: GroupManager) -> Reference:
-    """Let others manage the members of this process's groups; the reference of what they call."""
+    """Let others manage the members of this process's groups; the reference of what they call. Members that are here, too, send callers
+    who use an older reference of their group to the newest one."""
+    orb.broker.managed = manager.newest
     return orb.activate(ServedGroups(manager), GROUPS_KEY)
 
 

@@ -217,9 +217,11 @@ class Orb:
         self, reference: Reference, called: Operation, arguments: list[Any], deadline: float | None = None
     ) -> Any:
         """Call an operation by its declaration."""
-        call = OutgoingCall(called, arguments, reference, called.oneway)
+        return await self._invoke(OutgoingCall(called, arguments, reference, called.oneway), deadline)
+
+    async def _invoke(self, call: OutgoingCall, deadline: float | None) -> Any:
         seconds = self.deadline if deadline is None else deadline
-        return await answered_within(self._carry_out(call), seconds, called.where)
+        return await answered_within(self._carry_out(call), seconds, call.called.where)
 
     async def _carry_out(self, call: OutgoingCall) -> Any:
         while True:
@@ -290,8 +292,12 @@ class OrbProxy:
 
 
 async def _call(proxy: OrbProxy, called: Operation, /, *arguments: Any, **named: Any) -> Any:
-    bound = called.bind(arguments, named)
-    return await proxy._orb.invoke(proxy.__reference__, called, bound, proxy._deadline)
+    call = OutgoingCall(called, called.bind(arguments, named), proxy.__reference__, called.oneway)
+    try:
+        return await proxy._orb._invoke(call, proxy._deadline)
+    finally:
+        if call.moved is not None:
+            proxy.__reference__ = call.moved  # for good, whatever became of this request there
 
 
 def within(proxy: T, seconds: float) -> T:
