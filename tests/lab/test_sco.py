@@ -184,8 +184,8 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
     assert said
 
 
-def found(**changed: SchemeCosts) -> dict[str, str]:
-    """The verdicts on what the closed forms say, with some points changed: `D1_4_5` is D1 at k = 4 and d = 5."""
+def expected() -> dict[SchemePoint, SchemeCosts]:
+    """What the closed forms say, and of a fixed controller what simulations do, roughly."""
     points = {SchemePoint(s, MEMBERS, USUAL_D, k) for s in SCHEMES for k in DELAYS}
     points |= {SchemePoint(s, MEMBERS, d, USUAL_K) for s in SCHEMES for d in DESTINATIONS}
     points |= {SchemePoint(s, MEMBERS, USUAL_D, USUAL_K, a) for s in SCHEMES for a in RATES}
@@ -195,6 +195,12 @@ def found(**changed: SchemeCosts) -> dict[str, str]:
     for at in [each for each in points if each.scheme == "C0" and each.a == 1]:
         results[at._replace(scheme="F0")] = SchemeCosts(3 * at.d + 1, 16.0, 160.0)
         results[at._replace(scheme="F1")] = SchemeCosts(at.d + 1, 17.0, 60.0)
+    return results
+
+
+def found(**changed: SchemeCosts) -> dict[str, str]:
+    """The verdicts on that, with some points changed: `D1_4_5` is D1 at k = 4 and d = 5."""
+    results = expected()
     for name, costs in changed.items():
         scheme, k, d, *rate = name.split("_")
         results[SchemePoint(scheme, MEMBERS, int(d), float(k), *map(int, rate))] = costs

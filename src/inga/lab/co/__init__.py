@@ -4,17 +4,25 @@
     buffer   messages received between acceptance and acknowledgement, windows saturated
     cost     processing time and application delay at the paper's load (its Figure 7)
     header   bytes of a data packet besides its message
+    theorems      Theorems 1 and 2 on random runs
+    sending       when confirmations leave: by the paper's rule, by ours, at every receipt
+    establishment how a group begins
+    services      order by sender, causal order and total order, side by side
 
 Simulations run as Spark tasks; with `quick`, fewer of them, here unless a master was named. What is measured in seconds is measured here.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from inga.lab.bench import SayProgress
 from inga.lab.co import cost
+from inga.lab.co.establish import establishment
 from inga.lab.co.page import describe, render
 from inga.lab.co.played import PlayedFigures, Task, simulate
+from inga.lab.co.sending import sending_table, sending_tasks, simulate_sending
+from inga.lab.co.services import services
 from inga.lab.co.theorems import theorems
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Claim, Outcome, Table
 from inga.lab.simulations import simulate_all
@@ -33,7 +41,7 @@ EXPECTED = {"remote confirm": 1.0, "remote acknowledge": 2.0, "own confirm": 2.0
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
     tasks = _tasks(quick)
-    answers = simulate_all(simulate, tasks, progress, None if quick and master == LOCAL else master)
+    answers = simulate_all(play_task, tasks, progress, None if quick and master == LOCAL else master)
     found = dict(zip(tasks, answers, strict=True))
     tables = {
         "stages": _stages(found),
@@ -41,6 +49,9 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
         "cost": _cost(quick, progress),
         "header": _header(found),
         "theorems": theorems(range(5 if quick else 50)),
+        "sending": sending_table(found),
+        "establishment": establishment(range(50 if quick else 500)),
+        "services": services(range(150 if quick else 1000)),
     }
     claims = judge(tables)
     page = out / "co.html"
@@ -49,6 +60,11 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
     except OSError as error:
         raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
     return Outcome(claims, tables, describe(tables, claims), [page])
+
+
+def play_task(task: Task) -> PlayedFigures:
+    """One simulation; runs wherever Spark puts it."""
+    return simulate_sending(task) if task.what == "sending" else simulate(task)
 
 
 def _tasks(quick: bool) -> list[Task]:
@@ -62,6 +78,7 @@ def _tasks(quick: bool) -> list[Task]:
                     Task("buffer", n, window=window, delays="unequal", seed=seed) for seed in range(SPREADS)
                 ]
     wide = sizes if quick else (*sizes, 16, 32)
+    tasks += sending_tasks((2, 6) if quick else (2, 4, 8, 16))
     return tasks + [Task("header", n, delays=who) for n in wide for who in ("all talk", "two talk")]
 
 
@@ -122,6 +139,9 @@ def judge(tables: dict[str, Table]) -> list[Claim]:
         _cost_claim(tables["cost"]),
         _header_claim(tables["header"]),
         *_theorem_claims(tables["theorems"]),
+        *_sending_claims(tables["sending"]),
+        _establishment_claim(tables["establishment"]),
+        _services_claim(tables["services"]),
     ]
 
 
@@ -222,6 +242,87 @@ def _theorem_claims(table: Table) -> list[Claim]:
             HOLDS if revealed and not wrongly and not corrected[3] else NOT_REPRODUCED,
         ),
     ]
+
+
+def _sending_claims(table: Table) -> list[Claim]:
+    def rows(load: str, rule: str) -> list[list[Any]]:
+        return sorted((row for row in table.rows if row[:2] == [load, rule]), key=lambda row: float(row[2]))
+
+    def packets(load: str, rule: str) -> list[float]:
+        return [row[3] for row in rows(load, rule)]
+
+    def delays(rule: str) -> str:
+        return f"{rows('one talks', rule)[-1][4]:g}R and {rows('all talk', rule)[-1][4]:g}R"
+
+    sizes = [row[2] for row in rows("all talk", "printed")]
+    small, large = sizes[0], sizes[-1]
+    at_once, printed, ours = (packets("all talk", rule) for rule in ("each receipt", "printed", "ours"))
+    grows = at_once[-1] / at_once[0] >= 0.5 * large / small
+    stays = printed[-1] <= 1.25 * printed[0]
+    fewer = all(
+        a <= b
+        for load in ("one talks", "all talk")
+        for a, b in zip(packets(load, "ours"), packets(load, "printed"), strict=True)
+    )
+    shown = _listed(sizes)
+    return [
+        Claim(
+            "sending",
+            "a member sends when it has heard all, or some time after its last message, so that there are not O(n²) messages",
+            "n messages a round where all talk, not n²",
+            f"all talk, n = {shown}: {_listed(printed)} packets a message, at every receipt {_listed(at_once)}",
+            HOLDS if grows and stays else NOT_REPRODUCED,
+        ),
+        Claim(
+            "sending, ours",
+            "where a confirmation waits from acceptance on, and data may carry it, there are no more packets",
+            NOT_STATED,
+            f"all talk: {_listed(ours)} packets a message; acknowledged {delays('ours')} after sending if one talks and if all do, "
+            f"{delays('printed')} by the printed rule (n = {large}, a wait of R)",
+            NOT_STATED if fewer else NOT_REPRODUCED,
+        ),
+    ]
+
+
+def _establishment_claim(table: Table) -> Claim:
+    two, one = table.rows
+    _, runs, wrong, early, stale, _, _, openings, rounds, mistaken = two
+    return Claim(
+        "establishment",
+        "once a group is established all know each other's first SEQ and BUF, and its CID",
+        "assumed; the procedure is cited, not printed",
+        f"{runs} runs under loss: {wrong} with wrong tables, {early} first messages to members that did not know their numbers ({one[3]} if members begin "
+        f"when they have heard all), {stale} of an earlier group taken, {mistaken} pairs ordered wrongly from there on; {openings:g} openings and {rounds:g}R "
+        "without loss",
+        NOT_REPRODUCED if wrong or early or stale or mistaken else HOLDS,
+    )
+
+
+def _services_claim(table: Table) -> Claim:
+    by = {name: row for name, *row in table.rows}
+    runs, *_ = by["TO"]
+
+    def broken(name: str) -> list[bool]:
+        """By sender, in one order, causally, and with the answer first everywhere."""
+        return [each > 0 for each in by[name][1:]]
+
+    apart = (
+        broken("LO")[:3] == [False, True, True]
+        and broken("CO") == [False, True, False, False]
+        and broken("TO") == [False, False, True, True]
+    )
+    return Claim(
+        "services",
+        "order by sender, causal order and total order are three services; in total order all may receive the answer before the question",
+        "section 1",
+        f"TO: one order, and each sender's, in all of {runs} runs; the answer first everywhere in {by['TO'][4]}; where members also take their own messages at "
+        f"their place, in {by['TO, own placed'][4]}. CO: never, and not one order",
+        HOLDS if apart else NOT_REPRODUCED,
+    )
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
 
 
 def _range(rows: Sequence[Sequence[int]]) -> str:

@@ -17,9 +17,15 @@ _CAPTIONS = {
     "cost": "everybody sends 512 bytes every 100 ms. Processing: CPU of the protocol for one message at one member. "
     "Delay: from send to delivery as acknowledged, between processes over loopback multicast; confirmations wait 5 ms "
     "twice on the way. Process: CPU of everything, sockets and interpreter included",
-    "header": "mean bytes of a data packet besides its message, of 128 rounds; the paper's header is 20 + 8n",
+    "header": "mean bytes of a data packet besides its message, of 64 rounds; the paper's header is 20 + 8n",
     "theorems": "pairs of messages of random runs under loss; those whose precedence the numbers tell wrongly; those whose vectors reveal "
     "that the later one's sender lacked something, and wrongly so; messages whose sender did",
+    "sending": "packets for each message, confirmations included, and units of R from sending until others have acknowledged it, by the rule "
+    "by which confirmations leave; one member talks now and then, or all do all the time",
+    "establishment": "a group of four is opened, nearly a third of all copies being lost; when members begin to send: when all have said that "
+    "they have heard all, or when they have heard all themselves",
+    "services": "runs in which a sender's order, the one order, or causality is broken somewhere, and in which an answer came before its "
+    "question at all common destinations",
 }
 
 

@@ -50,7 +50,12 @@ class PlayedGroup(Stacks):
     """Members over links without loss. A subclass says when they send."""
 
     def __init__(
-        self, members: int, delay: Delay = equal, self_knowledge: str = "eager", **protocol: Any
+        self,
+        members: int,
+        delay: Delay = equal,
+        self_knowledge: str = "eager",
+        machine: type[CoMachine] | None = None,
+        **protocol: Any,
     ) -> None:
         self.n = members
         self.headers: list[int] = []  # bytes of data packets that are not the message
@@ -60,7 +65,7 @@ class PlayedGroup(Stacks):
         settings = {"nack_delay": 2 * R, "resend": 1.0, "poll": 1.0, **protocol}
         stacks = []
         for me in range(members):
-            order = Co(machine=MACHINES[self_knowledge], **settings)
+            order = Co(machine=machine or MACHINES[self_knowledge], **settings)
             layers = [order if layer.name == "co" else layer for layer in find("co").build(Options())]
             stacks.append(Stack(layers, me, view, rng=Random(me), trace=self.traces[me]))
         super().__init__(stacks)
@@ -157,12 +162,13 @@ class Talkers(Rounds):
 class Task:
     """One simulation; what it is decides which fields mean something."""
 
-    what: str  # stages, buffer, header
+    what: str  # stages, buffer, header, sending
     members: int
     self_knowledge: str = "printed"
     window: int = 1
     delays: str = "equal"
     seed: int = 0
+    rule: str = "ours"  # by which confirmations are sent
 
 
 PlayedFigures = dict[str, float]
@@ -217,6 +223,6 @@ def _buffer(task: Task) -> PlayedFigures:
 def _header(task: Task) -> PlayedFigures:
     """Mean bytes of a data packet that are not its message."""
     kind = Rounds if task.delays == "all talk" else Talkers
-    group = kind(task.members, 128, self_knowledge="eager")
+    group = kind(task.members, 64, self_knowledge="eager")
     group.run()
     return {"bytes": fmean(group.headers)}

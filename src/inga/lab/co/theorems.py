@@ -6,7 +6,7 @@ that names; corrected, it waits for what is named. Members send and receive in a
 come again later. What truly precedes what is kept as plain sets beside the numbers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import permutations
 from random import Random
 from typing import NamedTuple
@@ -40,12 +40,12 @@ def reveals_loss(p: PaperMessage, q: PaperMessage) -> bool:
 class LossyWorld:
     """Members that talk at random."""
 
-    def __init__(self, seed: int, *, waits: bool) -> None:
-        """`waits`: acceptance waits for what a message names."""
+    def __init__(self, seed: int, *, waits: bool, first: Sequence[int] = (1,) * MEMBERS) -> None:
+        """`waits`: acceptance waits for what a message names. `first` are the numbers with which members begin."""
         self.sent: list[PaperMessage] = []
         self._waits = waits
         self._rng = Random(seed)
-        self._expected = [[1] * MEMBERS for _ in range(MEMBERS)]
+        self._expected = [list(first) for _ in range(MEMBERS)]
         self._known: list[set[tuple[int, int]]] = [
             set() for _ in range(MEMBERS)
         ]  # accepted, or in the past of that

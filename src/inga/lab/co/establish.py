@@ -1,0 +1,185 @@
+"""Establishing a group: from then on all know each other's first number and buffers, and the group has an identifier.
+
+The paper assumes it, and cites a procedure that it does not print. This is the least that does what the paper says of it, by the paper's own means:
+a member repeats an opening message with its first number (SEQ), its free buffers (BUF) and a proposal for the identifier, and with it whose openings it
+has heard. It *knows* the group when it has heard all; the largest proposal is the identifier (CID). It may send data when all are known to know it:
+
+    established   two rounds: all have said that they have heard all
+    heard         one round, for comparison: a member sends data as soon as it has heard all. Its data comes to some that do not know what its
+                  first number is
+
+Openings and data are lost by chance; openings are repeated until everybody may send. Data of an earlier group of the same members, whose numbers
+may be just the ones expected, arrives as well: the identifier is what tells it from data of this one. The first numbers are then those of a run of
+`theorems`, which goes by them as by ones.
+
+The product does otherwise: greetings settle who is there, numbers begin at 1 in every view, and buffers are equal by agreed options.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import permutations
+from random import Random
+from statistics import fmean
+from typing import ClassVar, NamedTuple
+
+from inga.lab.co.theorems import MEMBERS, LossyWorld, precedes
+from inga.lab.experiments import Table
+from inga.trial.world import Agenda
+
+LOSS = 0.3
+AGAIN = 2.5
+"""Units of R after which an opening is repeated: longer than an answer takes."""
+FIRST_MAX = 4
+"""First numbers are that small, so that data of an earlier group may well have one that is expected."""
+
+
+class Opening(NamedTuple):
+    """What a member says of itself, and whose openings it has heard."""
+
+    src: int
+    seq: int
+    buf: int
+    proposal: int
+    heard: frozenset[int]
+
+
+class FirstData(NamedTuple):
+    """A data message, as far as it matters here."""
+
+    src: int
+    cid: int
+    seq: int
+
+
+class EstablishedGroup(Agenda):
+    """Members that open a group, and each send one message as soon as they may. Time is in units of R."""
+
+    name: ClassVar[str] = "established"
+    everybody = frozenset(range(MEMBERS))
+
+    def __init__(self, seed: int, loss: float) -> None:
+        super().__init__()
+        self._rng = Random(f"establish/{seed}")
+        self._loss = loss
+        self._old = self._rng.randrange(100)  # the identifier of the group before
+        self.said = [
+            Opening(me, *self._first(), self._rng.randrange(100, 1000), frozenset()) for me in range(MEMBERS)
+        ]
+        self.known: list[dict[int, Opening]] = [{me: self.said[me]} for me in range(MEMBERS)]
+        self.began = [-1.0] * MEMBERS  # when each might send
+        self.openings = 0
+        self.early = 0  # data that came to one that did not know its sender's first number
+        self.stale = 0  # data of the earlier group that was taken
+
+    def run(self) -> None:
+        for me in self.everybody:
+            self.at(0.0, self._open, me)
+            old = FirstData((me + 1) % MEMBERS, self._old, self._rng.randint(1, FIRST_MAX))
+            self.at(self._rng.uniform(0.0, 6.0), self._hear_data, me, old)
+        self.play()
+
+    def cid(self, me: int) -> int | None:
+        """The identifier of the group, once this member knows it."""
+        known = self.known[me]
+        return max(each.proposal for each in known.values()) if len(known) == MEMBERS else None
+
+    def is_right(self) -> bool:
+        """Whether all know the same, and that is what each has said of itself."""
+        truth = {me: each[1:4] for me, each in enumerate(self.said)}
+        tables = [{src: each[1:4] for src, each in known.items()} for known in self.known]
+        return tables == [truth] * MEMBERS and len({self.cid(me) for me in self.everybody}) == 1
+
+    def _first(self) -> tuple[int, int]:
+        return self._rng.randint(1, FIRST_MAX), self._rng.randint(8, 64)
+
+    def _open(self, me: int) -> None:
+        """Say it, and again until everybody may send."""
+        if -1.0 in self.began:
+            self._say(me)
+            self.at(self.now + AGAIN, self._open, me)
+
+    def _say(self, me: int) -> None:
+        self.openings += 1
+        opening = self.said[me]._replace(heard=frozenset(self.known[me]))
+        self._broadcast(me, self._hear, opening)
+
+    def _broadcast(self, me: int, hear: Callable[..., None], what: Opening | FirstData) -> None:
+        for other in self.everybody - {me}:
+            if self._rng.random() >= self._loss:
+                self.at(self.now + 1.0, hear, other, what)
+
+    def _hear(self, me: int, opening: Opening) -> None:
+        before = len(self.known[me])
+        self.known[me][opening.src] = opening
+        if before < MEMBERS == len(self.known[me]):
+            self._say(me)  # that we know the group is news to all
+        if self.began[me] < 0 and self._may_send(me):
+            self.began[me] = self.now
+            cid = self.cid(me)
+            assert cid is not None
+            self._broadcast(me, self._hear_data, FirstData(me, cid, self.said[me].seq))
+
+    def _may_send(self, me: int) -> bool:
+        known = self.known[me]
+        others = (each for src, each in known.items() if src != me)
+        return len(known) == MEMBERS and all(each.heard == self.everybody for each in others)
+
+    def _hear_data(self, me: int, data: FirstData) -> None:
+        of_this = data.cid != self._old
+        sender = self.known[me].get(data.src)
+        if of_this:
+            self.early += self.cid(me) is None
+        elif sender is not None and data.seq == sender.seq and self._takes(me, data):
+            self.stale += 1
+
+    def _takes(self, me: int, data: FirstData) -> bool:
+        return data.cid == self.cid(me)
+
+
+class HeardGroup(EstablishedGroup):
+    """One round: whoever knows the group begins."""
+
+    name = "heard"
+
+    def _may_send(self, me: int) -> bool:
+        return len(self.known[me]) == MEMBERS
+
+
+def establishment(
+    seeds: Iterable[int], rules: Iterable[type[EstablishedGroup]] = (EstablishedGroup, HeardGroup)
+) -> Table:
+    """By the rule of beginning: runs under loss; those in which somebody knew something wrong; first messages that came too early; data of an earlier
+    group that was taken; openings a member, and units of R until the last may send; the same without loss; pairs that numbers from there on order
+    wrongly."""
+    seeds = list(seeds)
+    rows = []
+    for rule in rules:
+        runs = [_played(rule, seed, LOSS) for seed in seeds]
+        calm = _played(rule, 0, 0.0)
+        rows.append(
+            [
+                rule.name,
+                len(runs),
+                sum(not each.is_right() for each in runs),
+                sum(each.early for each in runs),
+                sum(each.stale for each in runs),
+                round(fmean(each.openings / MEMBERS for each in runs), 2),
+                round(fmean(max(each.began) for each in runs), 2),
+                calm.openings / MEMBERS,
+                max(calm.began),
+                sum(_mistaken(seed, [each.seq for each in run.said]) for seed, run in enumerate(runs[:5])),
+            ]
+        )
+    columns = "begins runs wrong early stale openings R openings_calm R_calm mistaken"
+    return Table(columns.split(), rows)
+
+
+def _played(rule: type[EstablishedGroup], seed: int, loss: float) -> EstablishedGroup:
+    group = rule(seed, loss)
+    group.run()
+    return group
+
+
+def _mistaken(seed: int, first: list[int]) -> int:
+    """Pairs whose precedence numbers tell wrongly in a group whose numbers begin there."""
+    sent = LossyWorld(seed, waits=True, first=first).run(60)
+    return sum(precedes(p, q) != ((p.src, p.seq) in q.past) for p, q in permutations(sent, 2))
