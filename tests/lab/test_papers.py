@@ -89,6 +89,11 @@ def bent_remiop() -> Iterator[Verdicts]:
         found[trips] = test_remiop.but(found[trips], stack, rate, size, change)
         verdict = test_remiop.verdicts(**found)[id]
         yield {id: verdict}
+    yield test_remiop.verdicts(
+        test_remiop.free(),
+        test_remiop.narrow(),
+        omission=[each._replace(excluded=True) for each in test_remiop.omission()],
+    )
 
 
 UNBENT: dict[str, Callable[[], Verdicts]] = {

@@ -8,16 +8,30 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
+from inga.corba.multicast.rate import Rate
+from inga.corba.multicast.remiop import ReMiop
+from inga.corba.wire.miop import ControlPacket
 from inga.lab import remiop
 from inga.lab.bench_remiop import processing
 from inga.lab.experiments import BY_CONSTRUCTION, HOLDS, NOT_REPRODUCED, ROUGHLY, Table
 from inga.lab.remiop import live
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, SLOW_READERS, measure, narrow_path
+from inga.lab.remiop.omission import (
+    EXPERIMENTS,
+    MESSAGES,
+    OD,
+    BeyondOd,
+    OmissionSeen,
+    judge_omission,
+    omission_table,
+)
 from inga.lab.remiop.page import describe, render
 from inga.lab.remiop.slow import EXPERIMENT, QUICK, picture, slow_table
 from inga.lab.remiop.trips import FAST_RATES, MEMBERS, SLOW_RATES, Setup, Trip, pacing_ms
-from inga.lab.remiop.virtual import LAN, simulate
+from inga.lab.remiop.virtual import LAN, MESSAGE_MAX, simulate
+from inga.model.packet import Packet
+from inga.model.view import View
 from inga.recipes import Options
 from inga.sim.simulator import Sim
 
@@ -46,7 +60,7 @@ def test_one_packet_is_not_paced() -> None:
 
 @pytest.mark.parametrize("size", [1000, 1280, 10_000, 50_000, 75_000, 150_000])
 def test_packets_are_counted_as_they_are_sent(size: int) -> None:
-    sim = Sim(*MEMBERS, order="miop", options=Options(), faults=LAN, record=False)
+    sim = Sim(*MEMBERS, order="miop", options=Options(), faults=LAN, datagram_max=MESSAGE_MAX, record=False)
     sim[MEMBERS[0]].send(b"Q" * size)
     sim.run()
     assert sim.sites[0].stack.counts["data"] == Setup("miop", size).packets
@@ -131,11 +145,27 @@ def careful() -> list[Trip]:
     return [Trip(Setup("remiop", 75_000, rate), 75_000 * 8 / rate, 0, 0, 0) for rate in SLOW_RATES]
 
 
-def verdicts(free: list[Trip], narrow: list[Trip], careful: list[Trip] | None = None) -> dict[str, str]:
-    return {claim.id: claim.verdict for claim in judge(free, narrow, CAREFUL if careful is None else careful)}
+def omission() -> list[OmissionSeen]:
+    return [
+        OmissionSeen(0.1, OD, False, None, MESSAGES, 0.8, MESSAGES),
+        OmissionSeen(0.1, None, False, None, MESSAGES, 0.8, MESSAGES),
+        OmissionSeen(0.95, OD, True, 1.8, MESSAGES, 1.7, 3),
+        OmissionSeen(0.95, None, False, None, 17, None, 11),
+    ]
+
+
+def verdicts(
+    free: list[Trip],
+    narrow: list[Trip],
+    careful: list[Trip] | None = None,
+    omission: list[OmissionSeen] | None = None,
+) -> dict[str, str]:
+    found = judge(free, narrow, CAREFUL if careful is None else careful, omission or OMISSION)
+    return {claim.id: claim.verdict for claim in found}
 
 
 CAREFUL = careful()
+OMISSION = omission()
 
 
 def but(
@@ -146,7 +176,7 @@ def but(
 
 
 def test_claims_are_judged_by_what_was_found() -> None:
-    assert verdicts(free(), narrow()) == {**dict.fromkeys("123456", HOLDS), "7": BY_CONSTRUCTION}
+    assert verdicts(free(), narrow()) == {**dict.fromkeys("1234568", HOLDS), "7": BY_CONSTRUCTION}
 
 
 @pytest.mark.parametrize(
@@ -176,6 +206,133 @@ def test_every_claim_can_fail(
     assert verdicts(**found)[id] == verdict
 
 
+@pytest.mark.parametrize(
+    ("which", "change"),
+    [
+        (0, {"excluded": True}),
+        (0, {"itself": MESSAGES - 1}),
+        (1, {"excluded": True}),
+        (2, {"excluded": False}),
+        (2, {"done": None}),
+        (3, {"excluded": True}),
+        (3, {"done": 2.0}),
+    ],
+)
+def test_the_claim_of_the_omission_degree_can_fail(which: int, change: dict[str, object]) -> None:
+    found = omission()
+    found[which] = found[which]._replace(**change)  # type: ignore[arg-type]
+    assert verdicts(free(), narrow(), omission=found)["8"] == NOT_REPRODUCED
+
+
+# ReMIOP, changed on purpose
+
+
+class Unpaced(ReMiop):
+    """Sends what there is."""
+
+    def _due(self, since: float) -> float:
+        return since
+
+
+class NeverFaster(ReMiop):
+    """Whatever it is told, it keeps to the rate that the narrow path loses nothing of."""
+
+    def view(self, view: View) -> None:
+        super().view(view)
+        self.rate = Rate(50_000, 100_000, self.size)
+
+
+class HesitatesFirst(ReMiop):
+    """Every packet waits for a moment."""
+
+    def _due(self, since: float) -> float:
+        return super()._due(since) + 0.02
+
+
+def played(strategy: type[ReMiop] | None) -> dict[str, str]:
+    """Verdicts on round trips in virtual time, of all stacks."""
+    size, large = 50_000, 75_000
+    found = [
+        simulate(Setup("remiop", size, rate), 1, strategy=strategy) for rate in (*SLOW_RATES, *FAST_RATES)
+    ]
+    one_packet = [
+        Trip(Setup(stack, 1000, rate), ms, 0, 0, 0)
+        for stack, rate, ms in (("remiop", 1000, 2.5), ("miop", None, 2.0))
+    ]
+    through = [
+        simulate(Setup("remiop", large, rate), 1, narrow=True, strategy=strategy)
+        for rate in (100, *FAST_RATES)
+    ]
+    plain = simulate(Setup("miop", size), 1), simulate(Setup("miop", large), 1, narrow=True)
+    narrow = [*through, plain[1], replace(plain[1], trial=Setup("sockets", large))]
+    return verdicts([*found, *one_packet, plain[0]], narrow, through[:1])
+
+
+def test_every_claim_about_rates_holds_in_virtual_time() -> None:
+    assert {id: verdict for id, verdict in played(None).items() if id in "12356"} == dict.fromkeys(
+        "12356", HOLDS
+    )
+
+
+@pytest.mark.parametrize(("ids", "strategy"), [("1235", Unpaced), ("1356", NeverFaster)])
+def test_a_changed_strategy_fails_the_claims(ids: str, strategy: type[ReMiop]) -> None:
+    found = played(strategy)
+    assert {id: found[id] for id in ids} == dict.fromkeys(ids, NOT_REPRODUCED)
+
+
+def test_a_strategy_that_hesitates_costs_too_much() -> None:
+    """What it adds to a round trip in virtual time, on top of what ReMIOP adds in real time."""
+    trial = Setup("remiop", 1000, 1000)
+    usual, late = (simulate(trial, 1, strategy=each).ms for each in (ReMiop, HesitatesFirst))
+    assert usual is not None and late is not None
+
+    def slower(trip: Trip) -> Trip:
+        assert trip.ms is not None
+        return replace(trip, ms=trip.ms + late - usual)
+
+    assert verdicts(but(free(), "remiop", 1000, 1000, slower), narrow())["4"] == NOT_REPRODUCED
+
+
+class ExcludesAtOnce(BeyondOd):
+    """Whoever asks for anything is taken for crashed."""
+
+    def _hear_request(self, control: ControlPacket) -> None:
+        super()._hear_request(control)
+        asker = self._streams.get(control.sender)
+        if asker is not None:
+            self._take_for_crashed(asker.member)
+
+
+def test_a_receiver_beyond_the_omission_degree_is_excluded() -> None:
+    found = [each.run() for each in EXPERIMENTS]
+    claim = judge_omission(found)
+    assert claim.verdict == HOLDS and "and it was alive" in claim.measured
+    bad = found[2]
+    assert bad.excluded and bad.others == MESSAGES > bad.itself
+    assert found[3].others < MESSAGES, "who waits for it does not get on"
+    assert len(omission_table(found).rows) == 4
+
+
+@pytest.mark.parametrize("strategy", [ReMiop, ExcludesAtOnce])
+def test_a_changed_rule_of_exclusion_fails_the_claim(strategy: type[ReMiop]) -> None:
+    """The product, which leaves it to the one that lacks a packet, and a rule that is too strict."""
+    found = [each.run(strategy) for each in EXPERIMENTS]
+    assert judge_omission(found).verdict == NOT_REPRODUCED
+
+
+def test_a_message_of_any_size_is_one_request() -> None:
+    """What is cut is one GIOP message, whose size its header says."""
+    sent: list[int] = []
+
+    class Watched(ReMiop):
+        def down(self, batch: list[Packet]) -> None:
+            sent.extend(packet.lsn for packet in batch if packet.piece.index == 0)
+            super().down(batch)
+
+    assert simulate(Setup("remiop", 100_000, 1000), 1, strategy=Watched).ms is not None
+    assert len(sent) == 1 + len(MEMBERS), "the question, and everybody's answer"
+
+
 def test_claims_that_nothing_supports() -> None:
     quiet = [replace(trip, lost=0, nacks=0, repairs=0) for trip in narrow()]
     assert verdicts(free(), quiet)["6"] == verdicts(free(), quiet)["5"] == NOT_REPRODUCED
@@ -196,9 +353,9 @@ def tables() -> dict[str, Table]:
 
 
 def test_the_page_and_the_text_say_which_path_it_was() -> None:
-    claims = judge(free(), narrow(), careful())
+    claims = judge(free(), narrow(), careful(), omission())
     html = render(tables(), claims, free(), narrow(), "a path of ours")
-    assert html.count("<svg") == 3 and html.count('class="mark pass"') == 6
+    assert html.count("<svg") == 3 and html.count('class="mark pass"') == 7
     assert html.count(f'class="mark unknown">{BY_CONSTRUCTION}<') == 1
     assert "a path of ours" in html and "remiop 1000" in html
     text = describe(tables(), claims, "a path of ours")
@@ -211,9 +368,9 @@ def test_the_page_and_the_text_say_which_path_it_was() -> None:
 def test_the_whole_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "remiop", "--quick", "--json", "--quiet", "--out", str(tmp_path)]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert set(content["tables"]) == {"round_trip", "constrained", "slow"}
+    assert set(content["tables"]) == {"round_trip", "constrained", "slow", "omission"}
     assert content["tables"]["round_trip"]["columns"] == "stack rmax bytes ms lost nacks repairs".split()
-    assert [claim["id"] for claim in content["claims"]] == list("1234567")
+    assert [claim["id"] for claim in content["claims"]] == list("12345678")
     assert (tmp_path / "remiop.html").exists()
 
 
@@ -233,7 +390,12 @@ def test_the_rate_over_time_is_in_the_page() -> None:
     found = slow_table(samples)
     assert len(found.rows) == QUICK.end / QUICK.every
     html = render(
-        {**tables(), "slow": found}, judge(free(), narrow(), careful()), free(), narrow(), "x", samples
+        {**tables(), "slow": found},
+        judge(free(), narrow(), careful(), omission()),
+        free(),
+        narrow(),
+        "x",
+        samples,
     )
     assert html.count("<svg") == 4 and "cannot follow" in html
 

@@ -4,6 +4,7 @@
                   with real sockets, as are plain MIOP and bare sockets
     constrained   the same over a narrow path, where what is sent too fast is lost
     slow          a receiver that cannot follow for a while, and the rate of the sender
+    omission      a receiver beyond the omission degree, which is treated as crashed
 
 Nothing is lost on a modern loopback at these rates, so what the paper says of loss is measured on the narrow path.
 """
@@ -15,6 +16,7 @@ from inga.lab.bench import SayProgress
 from inga.lab.experiments import Outcome, Table
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, measure, narrow_path
+from inga.lab.remiop.omission import EXPERIMENTS, omission_table
 from inga.lab.remiop.page import describe, render
 from inga.lab.remiop.slow import EXPERIMENT, QUICK, slow_table
 from inga.lab.remiop.trips import FAST_RATES, SLOW_RATES, Setup, Trip
@@ -42,6 +44,8 @@ def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
     narrow = measure(_fast(sizes, rates), path, 1 if quick else 2, progress)
     progress("a slow receiver, in virtual time")
     slow = (QUICK if quick else EXPERIMENT).run()
+    progress("a receiver that hears badly, in virtual time")
+    omission = [each.run() for each in EXPERIMENTS]
     careful = [
         _virtual(trial, 1, progress, narrow=True)
         for trial in _slow(QUICK_NARROW_SIZES if quick else NARROW_SIZES)
@@ -50,8 +54,9 @@ def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
         "round_trip": _table(free),
         "constrained": _table([*narrow, *careful]),
         "slow": slow_table(slow),
+        "omission": omission_table(omission),
     }
-    claims = judge(free, narrow, careful)
+    claims = judge(free, narrow, careful, omission)
     page = out / "remiop.html"
     try:
         page.write_text(render(tables, claims, free, narrow, path.name, slow), encoding="utf-8")

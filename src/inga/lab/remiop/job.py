@@ -1,7 +1,7 @@
 """What a member of the experiment does: answers, or asks and takes the time. One process, many trials.
 
-A trial is a group of its own, by one of three stacks: `remiop` and `miop` as groups of inga, `sockets` bare: the
-message cut into datagrams, put together where all of them arrive.
+A trial is a group of its own, by one of three stacks: `remiop` and `miop` as an ORB uses them, a message being one GIOP request to all;
+`sockets` bare: the message cut into datagrams, put together where all of them arrive.
 """
 
 import asyncio
@@ -12,14 +12,21 @@ from struct import Struct
 from time import perf_counter, sleep
 from typing import Any, Protocol
 
+from inga.corba.orb.channel import open_requests
+from inga.corba.wire.giop import Tagged
+from inga.corba.wire.group_request import decode_request, encode_request
 from inga.corba.wire.miop import CONTROL
+from inga.corba.wire.reference import GroupIdentity, group_reference
 from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, DATAGRAM, MEMBERS, REQUEST
 from inga.net import carrier
 from inga.net.group import Group
-from inga.net.join import join
 from inga.runs.worker import WorkerLink
 
 Hear = Callable[[bytes], None]
+
+LENGTH = Struct(">I")
+OPERATIONS = {REQUEST: "ask", ANSWER: "answer"}
+"""Of a request to the group, by what a message begins with."""
 
 PIECE = Struct(">HIII")
 """Of a datagram on bare sockets: who, which message, which part, of how many."""
@@ -44,18 +51,17 @@ async def member(config: dict[str, Any], link: WorkerLink) -> None:
 
 async def _trial(config: dict[str, Any], link: WorkerLink) -> None:
     answers: asyncio.Queue[None] = asyncio.Queue()
-    asks = config["me"] == 0
     waiting: set[asyncio.Task[None]] = set()
 
     def hear(data: bytes) -> None:
         if data[:1] == ANSWER:
             answers.put_nowait(None)
-        elif not asks:
+        else:
             task = asyncio.ensure_future(stack.send(ANSWER * ANSWER_BYTES))
             waiting.add(task)
             task.add_done_callback(waiting.discard)
 
-    opened = _sockets if config["stack"] == "sockets" else _group
+    opened = _sockets if config["stack"] == "sockets" else _requests
     async with opened(config, hear) as stack:
         link.say("ready")
         while (told := await link.hear())["kind"] != "end":
@@ -72,29 +78,30 @@ async def _ask(stack: ComparedStack, config: dict[str, Any], answers: "asyncio.Q
         answers.get_nowait()
     started = perf_counter()
     await stack.send(REQUEST * config["bytes"])
-    await stack.send(ANSWER * ANSWER_BYTES)
     try:
         async with asyncio.timeout(config["patience"]):
-            for _ in range(len(MEMBERS) - 1):
+            for _ in MEMBERS:  # ourselves among them
                 await answers.get()
     except TimeoutError:
         return None
     return 1000 * (perf_counter() - started)
 
 
-# By a group of inga
+# By requests to a group of objects
 
 
-class _Group:
-    """A group, whose datagrams are counted, and read slowly if so told."""
+class _Requests:
+    """A channel for requests, whose datagrams are counted, and read slowly if so told."""
 
-    def __init__(self, group: Group, pause: float) -> None:
-        self._group = group
+    def __init__(self, channel: Group, profile: Tagged, pause: float) -> None:
+        self._channel = channel
+        self._profile = profile
         self._pause = pause
+        self._number = 0
         self.got = 0
-        self._receive = group.stack.receive
-        group.stack.receive = self._take  # type: ignore[method-assign]
-        self._before = dict(group.stack.counts)
+        self._receive = channel.stack.receive
+        channel.stack.receive = self._take  # type: ignore[method-assign]
+        self._before = dict(channel.stack.counts)
 
     def _take(self, batch: Any, *, now: float) -> None:
         self.got += sum(1 for data, _ in batch if not data[5] & CONTROL)
@@ -102,48 +109,47 @@ class _Group:
             sleep(self._pause * len(batch))
         self._receive(batch, now=now)
 
-    @property
-    def sent(self) -> int:
-        return self._count("data")
-
     async def send(self, data: bytes) -> None:
-        await self._group.send(data)
+        """One GIOP message, however large: a sequence of octets for the operation that says whether it is a question."""
+        self._number += 1
+        operation = OPERATIONS[data[:1]]
+        body = LENGTH.pack(len(data)) + data
+        await self._channel.send(encode_request(self._number, self._profile, operation, body))
 
     def counts(self) -> dict[str, int]:
         found = {name: self._count(name) for name in ("nack", "repair")}
-        return {**found, "sent": self.sent, "got": self.got}
+        return {**found, "sent": self._count("data"), "got": self.got}
 
     def _count(self, name: str) -> int:
-        return self._group.stack.counts[name] - self._before.get(name, 0)
+        return self._channel.stack.counts[name] - self._before.get(name, 0)
 
 
 @asynccontextmanager
-async def _group(config: dict[str, Any], hear: Hear) -> AsyncIterator[ComparedStack]:
+async def _requests(config: dict[str, Any], hear: Hear) -> AsyncIterator[ComparedStack]:
     if config["buffer"]:
         carrier.RECEIVE_BUFFER = config["buffer"]  # this process is there for nothing else
-    async with join(
-        "lab-remiop",
-        MEMBERS[config["me"]],
-        members=MEMBERS,
-        via=f"udp://{config['host']}:{config['port']}",
+    host, port = config["host"], config["port"]
+    profile = group_reference("", GroupIdentity("lab", 1), host, port).profiles[0]
+    async with open_requests(
+        f"udp://{host}:{port}",
+        strategy=config["stack"],
+        echo=True,  # the one that asks answers as well
         interface="lo",
-        order=config["stack"],
-        detect=None,  # or members speak by themselves, which is not what is counted here
         protocol=config["protocol"],
-    ) as group:
-        await group.ready()
-        listener = asyncio.ensure_future(_listen(group, hear))
+    ) as channel:
+        listener = asyncio.ensure_future(_listen(channel, hear))
         try:
-            yield _Group(group, config["pause"])
+            yield _Requests(channel, profile, config["pause"])
         finally:
             listener.cancel()
             with suppress(asyncio.CancelledError):
                 await listener
 
 
-async def _listen(group: Group, hear: Hear) -> None:
-    async for delivery in group:
-        hear(bytes(delivery.data[:1]))
+async def _listen(channel: Group, hear: Hear) -> None:
+    kinds = {operation: kind for kind, operation in OPERATIONS.items()}
+    async for delivery in channel:
+        hear(kinds[decode_request(delivery.data).operation])
 
 
 # By bare sockets
@@ -172,9 +178,7 @@ class _Sockets:
     def take(self, datagram: bytes) -> bytes | None:
         """The message that this datagram completes."""
         who, number, index, count = PIECE.unpack_from(datagram)
-        if who == self._me:
-            return None
-        self.got += 1
+        self.got += who != self._me
         pieces = self._open.setdefault((who, number), {})
         pieces[index] = datagram[PIECE.size :]
         if len(pieces) < count:

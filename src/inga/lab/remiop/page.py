@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from inga.lab import evaluation
 from inga.lab.experiments import Claim, Table
+from inga.lab.remiop import omission
 from inga.lab.remiop.receiver import Sample
 from inga.lab.remiop.slow import CAPTION, slow_figure
 from inga.lab.remiop.trips import Trip
@@ -14,7 +15,7 @@ TICK = 25_000
 """Bytes between two marks of an axis."""
 
 _SETUP = (
-    "four members; one multicasts a message, all answer by multicast with one packet, itself included; from the send to the "
+    "four members; one multicasts a message, which is one GIOP request, all answer by multicast with one packet, itself included; from the send to the "
     "last answer. Rmin = Rmax / 2, size 512, Tnack and Trepair 50 ms, STATE every 500 ms. Rates in Kbit/s; losses are of "
     "single copies, and like NACKs and repairs of one round trip"
 )
@@ -25,6 +26,7 @@ def _captions(path: str) -> dict[str, str]:
         "round_trip": f"{_SETUP}. Below 500 Kbit/s in virtual time, else between processes over loopback multicast",
         "constrained": f"the same over a narrow path: {path}. No time: the message did not arrive",
         "slow": CAPTION,
+        "omission": omission.CAPTION,
     }
 
 

@@ -1,8 +1,8 @@
 """What is measured: round trips of a message of some size by one stack.
 
-One of four members multicasts a message; all of them answer by multicast over the same stack, itself included. The
-round trip ends with the last answer. A member has its own answer at once, as it has all its own messages, so the last
-one is another's. Answers are of one packet.
+One of four members multicasts a message, which is one GIOP request; all of them answer by multicast over the same stack, itself included. The
+round trip ends with the last of the four answers. Answers are of one packet. By MIOP and ReMIOP a member has its own messages when it hands them to its
+stack, which does not hear them again; by bare sockets they come back from the network.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,6 @@ DATAGRAM = 1472
 PAYLOAD = 1440
 ENVELOPE = 160
 """Octets of a request around a message, roughly: GIOP, the group's profile, a packet of ours."""
-REQUEST_MAX = 60 * 1024 - 96
-"""Octets of a message that a packet of ours carries on loopback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,8 @@ def summed_up(trial: Setup, ms: list[float | None], lost: int, nacks: int, repai
 
 
 def packets(size: int) -> int:
-    """Packets of a message; a large one leaves as several requests."""
-    requests = [REQUEST_MAX] * (size // REQUEST_MAX) + [size % REQUEST_MAX]
-    return sum(-(-(part + ENVELOPE) // PAYLOAD) for part in requests if part)
+    """Packets of a message."""
+    return -(-(size + ENVELOPE) // PAYLOAD)
 
 
 def pacing_ms(trial: Setup, rate: float) -> float:

@@ -1,14 +1,23 @@
 """Round trips in virtual time, for rates at which one of them takes a minute."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from inga.corba.multicast.fragments import Strategy
+from inga.corba.multicast.transport import Miop
+from inga.corba.orders import REPEATS
 from inga.lab.remiop.live import FRAME, QUEUE, RATE
 from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, MEMBERS, REQUEST, Setup, Trip, summed_up
 from inga.layers.shape import Faults
 from inga.model.delivery import Delivery
 from inga.recipes import Options
+from inga.recipes.standard import NONE
+from inga.recipes.transports import Composition
 from inga.sim.simulator import Sim
 from inga.stack.stack import Rng
+
+MESSAGE_MAX = 1 << 20
+"""Octets up to which a message is one request."""
 
 LAN = Faults(delay_min=0.0002, delay_max=0.0002)
 """A local network of the paper's time: a fifth of a millisecond, nothing lost, nothing overtakes."""
@@ -31,15 +40,24 @@ class _NarrowLink(Faults):
         return [self.delay_max + waiting + each]
 
 
-def simulate(trial: Setup, rounds: int, seed: int = 1, *, narrow: bool = False) -> Trip:
+def simulate(
+    trial: Setup,
+    rounds: int,
+    seed: int = 1,
+    *,
+    narrow: bool = False,
+    strategy: type[Strategy[Any]] | None = None,
+) -> Trip:
     """Some round trips, one after the other, in one group; `narrow`: what the first one sends goes through the queue of the
-    narrow path."""
+    narrow path. `strategy`: another in the place of ReMIOP."""
     sim = Sim(
         *MEMBERS,
         order=trial.stack,
-        options=Options(protocol=trial.protocol),
+        options=Options(echo=True, protocol=trial.protocol),
         faults=LAN,
         seed=seed,
+        datagram_max=MESSAGE_MAX,
+        build=strategy and Composition(trial.stack, NONE, {"": Miop(strategy, repeats=REPEATS)}),
         record=False,
     )
     asker, *others = sim.sites
@@ -50,9 +68,10 @@ def simulate(trial: Setup, rounds: int, seed: int = 1, *, narrow: bool = False) 
     def answer(delivery: Delivery) -> bytes | None:
         return ANSWER * ANSWER_BYTES if delivery.data[:1] == REQUEST else None
 
-    def listen(delivery: Delivery) -> None:
+    def listen(delivery: Delivery) -> bytes | None:
         if delivery.data[:1] == ANSWER:
             answered.append(sim.now)
+        return answer(delivery)
 
     for site in others:
         site.react = answer
@@ -62,9 +81,8 @@ def simulate(trial: Setup, rounds: int, seed: int = 1, *, narrow: bool = False) 
         answered.clear()
         started = sim.now
         asker.send(REQUEST * trial.bytes)
-        asker.send(ANSWER * ANSWER_BYTES)
         sim.run()
-        whole = len(answered) == len(others)
+        whole = len(answered) == len(MEMBERS)
         taken.append(1000 * (max(answered) - started) if whole else None)
     counts = [site.stack.counts for site in sim.sites]
     nacks, repairs = (sum(each[name] for each in counts) for name in ("nack", "repair"))
