@@ -211,7 +211,7 @@ SOURCES = (
             "8": ClaimReading(
                 "one of four members loses 10 % or 95 % of what is sent to it, Od = 3 or none, views on: who is a member in the end, and when the others "
                 "have everything",
-                "holds if only the one beyond Od is excluded, and the others need less than half the time that they do without a bound",
+                "holds if only the one beyond Od is excluded, and the others have everything within 5 s, and without a bound not",
             ),
         },
     ),

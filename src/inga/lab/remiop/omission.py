@@ -1,7 +1,8 @@
 """A receiver beyond the omission degree: it still lacks a packet after Od + 1 repairs, and is treated as crashed.
 
 The paper allows the assumption and says what it is worth: progress, at the price of taking a slow or badly connected member for a dead one. The
-product does not act on it: with `od` it stops repairing, and the member that lacks the packet ends with `Gap` by itself. Here the rule is joined to
+product leaves the decision to the member itself: with `od` the others stop repairing, the one that lacks the packet asks for minutes, ends with `Gap`, and they
+go on by a view. Here the rule is joined to
 views, as a strategy of the lab: whoever leads the others excludes the one that asks once more, and the next view is without it.
 
 One of four members hears only a share of what is sent; what it says itself is heard by all, so that nobody's silence is noticed. One sends a row of messages. The
@@ -32,6 +33,8 @@ MESSAGES, SIZE, APART = 40, 1000, 0.02
 BUFFER = 16
 """Packets kept of each sender: fewer than are sent, so that a sender has to wait for one that lacks something."""
 SECONDS = 30.0
+SOON = 5.0
+"""Seconds within which the others have to get on: as long as a member is forgiven its silence."""
 OD = 3
 
 
@@ -73,7 +76,7 @@ class BadlyConnected:
             order="remiop",
             seed=self.seed,
             faults=Faults(delay_min=0.0005, delay_max=0.001),
-            options=Options(detect=5.0, protocol=own),
+            options=Options(detect=SOON, protocol=own),
             build=Composition("remiop", NONE, {"": Miop(strategy, repeats=REPEATS)}),
             record=False,
         )
@@ -149,10 +152,8 @@ def judge_omission(found: Sequence[OmissionSeen]) -> Claim:
     """8. Progress by a view; nobody is excluded that is within the bound, and nobody where there is none."""
     good, good_unbound, bad, bad_unbound = found
     stays = not good.excluded and good.itself == good.others == MESSAGES and not good_unbound.excluded
-    goes = bad.excluded and bad.done is not None
-    waits = not bad_unbound.excluded and (
-        bad_unbound.done is None or bad_unbound.done > 2 * (bad.done or inf)
-    )
+    goes = bad.excluded and bad.done is not None and bad.done <= SOON
+    waits = not bad_unbound.excluded and (bad_unbound.done is None or bad_unbound.done > SOON)
     done = (
         f"after {bad_unbound.done:g} s"
         if bad_unbound.done
