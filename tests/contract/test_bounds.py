@@ -87,7 +87,7 @@ NO_BOUNDS = {
         wire.value.TEXT wire.value.BYTES wire.value.LIST wire.value.TUPLE wire.value.DICT wire.value.BIG_PLUS
         wire.value.BIG_MINUS corba.broker.groups.CREATE_ADDRESS_DEFERED corba.broker.groups.CREATE_ADDRESS_GENERATED
         corba.broker.groups.CREATE_ADDRESS_SUPPLIED corba.broker.groups.RELIABLE corba.broker.dispatch.UTF_8 corba.broker.dispatch.LATIN_1
-        corba.broker.dispatch.ASCII corba.broker.dispatch.UTF_16 corba.broker.dispatch.EXCEPTION_DETAIL stack.hooks.TOP_DOWN
+        corba.broker.dispatch.ASCII corba.broker.dispatch.UTF_16 corba.broker.dispatch.EXCEPTION_DETAIL corba.broker.dispatch.FT_GROUP_VERSION stack.hooks.TOP_DOWN
         stack.hooks.BOTTOM_UP session.alarms.NEVER
         secure.credentials.SECRET secure.credentials.CERTIFICATE secure.handshake.KNOCK secure.handshake.COOKIE
         secure.carrying.CARRY secure.carrying.CARRIED secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.sealing.MAGIC

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from inga.corba.broker.call import Answered, OutgoingCall, code_set, code_set_component, ways
 from inga.corba.broker.dispatch import (
     EXCEPTION_DETAIL,
-    GROUP_VERSION,
+    FT_GROUP_VERSION,
     Broker,
     Exchange,
     ForwardRequest,
@@ -551,7 +551,7 @@ def test_the_version_of_a_group_reference_is_checked(broker: Broker, account: Ac
 
 def test_a_version_that_is_no_number(broker: Broker) -> None:
     broker.root.associate_reference_with_id(of_version(2), b"account")
-    data = encode(Request(9, KEY, "close", 3, (Tagged(GROUP_VERSION, b"\0\0"),)), b"", minor=2)
+    data = encode(Request(9, KEY, "close", 3, (Tagged(FT_GROUP_VERSION, b"\0\0"),)), b"", minor=2)
     outcome = broker.request(decode(data))
     assert isinstance(outcome, bytes) and failure(decode(outcome))[0] == "MARSHAL:1.0"
 

@@ -149,7 +149,7 @@ class OutgoingCall:
             number = code_set(way) if minor else LATIN_1  # 1.0 knows no other
             target = self._target(way)
         self.text = CODECS[number]
-        contexts = (code_set_context(number),) if minor else ()
+        contexts: tuple[Tagged, ...] = (code_set_context(number),) if minor else ()
         if isinstance(way, Iiop):
             contexts += version_contexts(self.reference)
         arguments = Encoder(little=little, text=self.text)

@@ -72,8 +72,8 @@ TEXT_UNAGREED = "latin-1"
 """What strings are in where nobody has said."""
 EXCEPTION_DETAIL = 14
 """The service context in which a reply says in words why it failed."""
-GROUP_VERSION = 12
-"""The service context with the version of the group reference that a caller uses (FT_GROUP_VERSION)."""
+FT_GROUP_VERSION = 12
+"""The service context with the version of the group reference that a caller uses."""
 KEY_MAX = 1024
 DETAIL_MAX = 500
 """Characters of an exception's text that are sent along."""
@@ -527,13 +527,13 @@ def version_context(version: int) -> Tagged:
     """The service context that says which version of a group's reference is used."""
     out = Encoder.encapsulation()
     out.ulong(version)
-    return Tagged(GROUP_VERSION, out.data())
+    return Tagged(FT_GROUP_VERSION, out.data())
 
 
 def used_version(contexts: tuple[Tagged, ...]) -> int | None:
     """The version of the group's reference that a caller uses; None if it does not say."""
     for tag, data in contexts:
-        if tag == GROUP_VERSION:
+        if tag == FT_GROUP_VERSION:
             return Decoder.encapsulation(data).ulong()
     return None
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from inga.lab.co.played import PlayedFigures, PlayedGroup, R, Task
 from inga.lab.experiments import Table
-from inga.layers.co.machine import ALL, CONFIRM, CoMachine
+from inga.layers.co.machine import CONFIRM, CoMachine
+from inga.layers.machine import ALL
 
 SENT = 6
 """Messages of each member that talks."""
@@ -57,7 +58,7 @@ RULES: dict[str, type[CoMachine]] = {
 }
 
 
-class Talking(PlayedGroup):
+class TalkingGroup(PlayedGroup):
     """The first of the members talk, each at its own phase; the others listen."""
 
     def __init__(self, members: int, talkers: int, apart: float, **protocol: Any) -> None:
@@ -80,9 +81,9 @@ class Talking(PlayedGroup):
 def simulate_sending(task: Task) -> PlayedFigures:
     """Packets for each message, whether data or confirmations, and the mean time until others have acknowledged it, in units of R."""
     talkers = 1 if task.delays == "one talks" else task.members
-    group = Talking(task.members, talkers, APART[task.delays], machine=RULES[task.rule])
+    group = TalkingGroup(task.members, talkers, APART[task.delays], machine=RULES[task.rule])
     group.run()
-    sent = {
+    sent: dict[tuple[int | None, int | None], int] = {
         (row.src, row.seq): row.time
         for trace in group.traces
         for row in trace.rows

@@ -57,7 +57,9 @@ def simulate(
         faults=LAN,
         seed=seed,
         datagram_max=MESSAGE_MAX,
-        build=strategy and Composition(trial.stack, NONE, {"": Miop(strategy, repeats=REPEATS)}),
+        build=None
+        if strategy is None
+        else Composition(trial.stack, NONE, {"": Miop(strategy, repeats=REPEATS)}),
         record=False,
     )
     asker, *others = sim.sites
