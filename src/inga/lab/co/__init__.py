@@ -51,7 +51,7 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
         "theorems": theorems(range(5 if quick else 50)),
         "sending": sending_table(found),
         "establishment": establishment(range(50 if quick else 500)),
-        "services": services(range(150 if quick else 1000)),
+        "services": services(range(80 if quick else 1000)),
     }
     claims = judge(tables)
     page = out / "co.html"
