@@ -13,6 +13,7 @@ from inga.lab.experiments import (
     Claim,
     Table,
 )
+from inga.report import spacetime
 from inga.report.chart import STYLE
 from inga.report.page import document
 
@@ -72,7 +73,7 @@ def page(
         ),
         "</main>",
     ]
-    return document(title, body, style=STYLE)
+    return document(title, body, style=STYLE + spacetime.style())
 
 
 def figures_of(page: str) -> str:
