@@ -27,6 +27,9 @@ MARKS = {
 """How a verdict looks on a page."""
 
 
+LOOKS = STYLE + spacetime.style() + ".charts figure:has(.spacetime) { grid-column: 1 / -1; }\n"
+"""The style of figures: charts stand beside each other, pictures of messages need the whole width."""
+
 FIGURES = "<!-- figures and tables -->"
 """Where they begin on a page."""
 
@@ -73,7 +76,7 @@ def page(
         ),
         "</main>",
     ]
-    return document(title, body, style=STYLE + spacetime.style())
+    return document(title, body, style=LOOKS)
 
 
 def figures_of(page: str) -> str:

@@ -96,11 +96,11 @@ def conclude(answers: Mapping[Simulated, Any]) -> tuple[dict[str, Table], list[C
     seeds = [task for task in answers if isinstance(task, RunSeeds)]
     counts: RunCounts = total(answers[task] for task in seeds)
     tables = {
-        **tabulate(found),
         **tabulate_theorems(counts),
         **tabulate_examples(),
         "delta": tabulate_paces({task: each for task, each in answers.items() if isinstance(task, PaceTask)}),
         "invoking": _tabulate_told((load, answer) for load, answer in measured if load.invokers),
+        **tabulate(found),
     }
     claims = [
         *judge(found),

@@ -222,7 +222,7 @@ def tabulate_theorems(counts: RunCounts) -> dict[str, Table]:
     rows.append(["data", CORRECTED, counts["data", "", "pairs"], counts["data", "", "broken"], 0])
     return {
         "theorems": Table(["theorem", "rule", "pairs", "broken", "runs without end"], rows),
-        "significant precedence": Table(
+        "table 1": Table(
             ["m1 and m2, at one object", *RELATIONS],
             [
                 [words, *(_cell(counts, case, relation) for relation in RELATIONS)]

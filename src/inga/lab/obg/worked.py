@@ -141,11 +141,11 @@ def figure_4() -> PaperExample:
     first = example.start("op1", "i")
     example.send(first, "m1", "j k")
     second = example.start("op2", "i")
-    third = example.deliver("m1", "j", "op3")
     example.deliver("m1", "k", "op4")
-    example.send(second, "m3", "k")
+    third = example.deliver("m1", "j", "op3")
     example.send(third, "m2", "k")
     example.deliver("m2", "k", "op5")
+    example.send(second, "m3", "k")
     example.deliver("m3", "k", "op6")
     return example
 
