@@ -18,6 +18,7 @@ from inga.lab.obg.history import RunHistory
 from inga.lab.obg.load import METHODS, Load, LoadMeans
 from inga.lab.obg.observed import see
 from inga.lab.obg.paced import BY_PAIR, LONGEST, MEAN, PacedSimulation, PaceTask
+from inga.lab.obg.played import ObjectSimulation
 from inga.lab.obg.runs import RandomRun
 from inga.lab.obg.theorems import (
     APART,
@@ -36,7 +37,9 @@ from inga.lab.obg.theorems import (
 from inga.lab.obg.worked import judge_examples, tabulate_examples
 from inga.model.errors import UsageError
 from inga.model.invocation import ONE_WAY, Message, SendId, StartId
+from inga.objects.calling import Calling
 from inga.objects.declare import ObjectClass, method
+from inga.objects.invoke import Host
 from inga.objects.options import EngineOptions
 from inga.objects.order import Clock, Precedence
 from inga.objects.roster import Pairs, Roster
@@ -478,6 +481,46 @@ def test_objects_wait_for_those_alone_who_call_them() -> None:
     assert {root.obj for root in load.plan} == {0, 1}
     free, told = (simulate(replace(load, told=told)) for told in (False, True))
     assert told.wait < 0.7 * free.wait
+
+
+class Started(ObjectSimulation):
+    """Notes what every object starts, and tells objects that so many members call them."""
+
+    callers = 2
+
+    def __init__(self, load: Load) -> None:
+        self.keys: dict[int, list[Any]] = {}
+        super().__init__(load)
+
+    def _make_hosts(self, classes: dict[str, type[ObjectClass]]) -> list[Host]:
+        invoking = {name: range(self.callers) for name in self._names}
+        options = EngineOptions(delta=10.0, invoking=invoking)
+        return [Host(me, self._roster, classes, options, observer=self) for me in range(self._load.n)]
+
+    def note(self, step: str, now: float, place: int, message: Message | None, instance: Any) -> None:
+        if step == "start" and message is not None:
+            self.keys.setdefault(place, []).append(message.key)
+        super().note(step, now, place, message, instance)
+
+    @property
+    def is_ordered(self) -> bool:
+        return all(keys == sorted(keys) for keys in self.keys.values())
+
+
+def test_order_is_kept_where_objects_wait_for_those_alone_who_call_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And is not, if somebody else calls: which is why that is refused."""
+    for seed in range(3):
+        run = Started(Load("methods", 4, 0, "object", seed, roots=25, looked_at=1, invokers=2))
+        run.run()
+        assert run.is_ordered
+    monkeypatch.setattr(Started, "callers", 1)
+    monkeypatch.setattr(Host, "check_invoker", lambda self, instance, places: None)
+    monkeypatch.setattr(Calling, "_names", lambda self, target: tuple(dict.fromkeys(target)))
+    run = Started(Load("methods", 4, 0, "object", roots=25, looked_at=1, invokers=2))
+    run.run()
+    assert not run.is_ordered
 
 
 def test_all_that_is_asked_for_is_simulated() -> None:
