@@ -37,6 +37,8 @@ from . import test_co, test_obg, test_remiop
 
 Verdicts = dict[str, str]
 
+CLAIMS = sum(len(source.readings) for source in SOURCES)
+
 
 # Every claim can fail
 
@@ -216,8 +218,8 @@ def test_one_page_has_everything(lab: Lab, tmp_path: Path, capsys: pytest.Captur
             assert f"&lt;b&gt;{source.name} {id or 'V1'}" in page and "<b>co" not in page
             assert evaluation.escape(reading.how) in page
     assert page.count("<svg></svg>") == page.count("<figcaption>a figure") == len(SOURCES)
-    assert page.count('<span class="mark pass">holds</span>') == 1 + 11 + 10 + 23 + 7
-    assert 'href="ladder/ladder.html"' in page and "52 holds, of 52 claims of 5 sources" in page
+    assert page.count('<span class="mark pass">holds</span>') == CLAIMS
+    assert 'href="ladder/ladder.html"' in page and f"{CLAIMS} holds, of {CLAIMS} claims of 5 sources" in page
     assert "http" not in page.replace("http-equiv", "")
 
 
@@ -227,7 +229,7 @@ def test_what_was_found_is_kept_until_anything_differs(
     def run(*words: str) -> int:
         lab.ran.clear()
         assert main(["lab", "all", "--quiet", "--json", "--out", str(tmp_path), *words]) == 0
-        assert len(json.loads(capsys.readouterr().out)["claims"]) == 52
+        assert len(json.loads(capsys.readouterr().out)["claims"]) == CLAIMS
         return len(lab.ran)
 
     assert [run("--quick"), run("--quick")] == [5, 0]
@@ -263,7 +265,7 @@ def test_verdicts_are_counted_by_name(lab: Lab, tmp_path: Path) -> None:
     lab.verdict = NOT_STATED
     assert main(["lab", "all", "--quiet", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "all.html").read_text()
-    assert "52 not stated, of 52 claims" in page
+    assert f"{CLAIMS} not stated, of {CLAIMS} claims" in page
     assert all(verdict in page for verdict in VERDICTS)
 
 

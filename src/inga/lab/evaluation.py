@@ -13,7 +13,6 @@ from inga.lab.experiments import (
     Claim,
     Table,
 )
-from inga.report import spacetime
 from inga.report.chart import STYLE
 from inga.report.page import document
 
@@ -26,9 +25,6 @@ MARKS = {
 }
 """How a verdict looks on a page."""
 
-
-LOOKS = STYLE + spacetime.style() + ".charts figure:has(.spacetime) { grid-column: 1 / -1; }\n"
-"""The style of figures: charts stand beside each other, pictures of messages need the whole width."""
 
 FIGURES = "<!-- figures and tables -->"
 """Where they begin on a page."""
@@ -76,7 +72,7 @@ def page(
         ),
         "</main>",
     ]
-    return document(title, body, style=LOOKS)
+    return document(title, body, style=STYLE)
 
 
 def figures_of(page: str) -> str:

@@ -9,7 +9,7 @@ from inga.lab.experiments import Claim, Table
 from inga.lab.obg.load import MODELS, ORDERS
 from inga.lab.obg.worked import figure_3, figure_4
 from inga.report.chart import line_chart
-from inga.report.spacetime import draw
+from inga.report.spacetime import draw, style
 
 TITLE = "What has to be ordered, and what that costs"
 
@@ -99,11 +99,15 @@ def _figures(tables: dict[str, Table]) -> list[tuple[str, str]]:
     return [*_examples(), *figures]
 
 
+_PICTURES = f"<style>{style()}.charts figure:has(.spacetime) {{ grid-column: 1 / -1; }}</style>"
+"""How pictures of messages look, and that they have a line of their own. It comes with them, also to the page of all sources."""
+
+
 def _examples() -> list[tuple[str, str]]:
     """Figures 3 and 4 of the paper. A message has its identifier and the vector that it carries, a delivery the vector of the instance that it starts."""
     return [
         (
-            draw(figure_3()[0].diagram),
+            _PICTURES + draw(figure_3()[0].diagram),
             "Figure 3: two objects, the identifiers of their messages and what they know",
         ),
         (

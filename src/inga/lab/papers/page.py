@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from inga.lab.evaluation import LOOKS, MARKS, figures_of
+from inga.lab.evaluation import MARKS, figures_of
 from inga.lab.experiments import VERDICTS, Claim
 from inga.lab.papers.sources import PaperSource, reading_of
+from inga.report.chart import STYLE
 from inga.report.page import document
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def render(found: Sequence["Examined"], *, quick: bool, version: str) -> str:
         *(_section(each, quick) for each in found),
         "</main>",
     ]
-    return document(TITLE, body, style=LOOKS + _STYLE)
+    return document(TITLE, body, style=STYLE + _STYLE)
 
 
 def _counted(claims: Sequence[Claim]) -> str:
