@@ -362,7 +362,15 @@ BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [
     (
         objects.ObjectSettings,
         ObjectOrder,
-        {"delta": 0, "grace": -1.0, "announce": 2, "window": 0, "key": 7, "keys": 0},
+        {
+            "delta": 0,
+            "grace": -1.0,
+            "announce": 2,
+            "window": 0,
+            "key": 7,
+            "keys": 0,
+            "members_invoking": {"till": "alice"},
+        },
     ),
 ]
 
@@ -464,7 +472,15 @@ USUAL: list[tuple[type[Any], dict[str, Any]]] = [
     ),
     (
         objects.ObjectSettings,
-        {"delta": 0.05, "grace": None, "announce": True, "window": 1 << 20, "key": None, "keys": None},
+        {
+            "delta": 0.05,
+            "grace": None,
+            "announce": True,
+            "window": 1 << 20,
+            "key": None,
+            "keys": None,
+            "members_invoking": None,
+        },
     ),
 ]
 """What people have who say nothing: other numbers are for the changelog."""

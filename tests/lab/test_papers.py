@@ -1,7 +1,9 @@
 """`inga lab all`: one page for all sources; every claim has a reading, and none holds that could not fail."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -24,7 +26,7 @@ from inga.lab.experiments import (
 )
 from inga.lab.ladder.played import play
 from inga.lab.ladder.vectors import VECTORS
-from inga.lab.obg.claims import judge as judge_obg
+from inga.lab.obg.worked import tabulate_examples
 from inga.lab.papers.sources import SOURCES, reading_of
 from inga.lab.sco.claims import DELAYS, MEMBERS, USUAL_D, Results, SchemePoint
 from inga.lab.sco.claims import judge as judge_sco
@@ -69,13 +71,36 @@ def bent_co() -> Iterator[Verdicts]:
                 yield test_co.verdicts(**{name: bent})
 
 
+def obg_verdicts(found: Any = None, counts: Any = None, examples: Any = None, **tables: Any) -> Verdicts:
+    return test_obg.all_claims(
+        test_obg.made(4.0) if found is None else found,
+        test_obg.counted() if counts is None else counts,
+        tabulate_examples() if examples is None else examples,
+        **tables,
+    )
+
+
 def bent_obg() -> Iterator[Verdicts]:
-    for what, order in product(("ordered", "wait"), ("object", "causal", "total")):
+    """One order measures a hundred times as much; a pair breaks a theorem; an identifier, a wait is another."""
+    for what, order in product(
+        ("ordered", "wait", "packets", "bytes", "numbers"), ("object", "causal", "total")
+    ):
         found = test_obg.made(4.0, free=0.5)
         for point, means in found.items():
             if point.order == order:
                 found[point] = replace(means, **{what: 100 * getattr(means, what)})
-        yield {claim.id: claim.verdict for claim in judge_obg(found)}
+        yield obg_verdicts(found)
+    for theorem, rule in product("1234", ("printed", "corrected")):
+        yield obg_verdicts(counts=test_obg.counted() + Counter({(theorem, rule, "broken"): 1}))
+    yield obg_verdicts(counts=test_obg.counted() + Counter({("data", "", "broken"): 1}))
+    yield obg_verdicts(counts=test_obg.counted() + Counter({("T", "same instance", "turned"): 1}))
+    for name in ("figure 3", "table 2"):
+        examples = tabulate_examples()
+        examples[name].rows[0][1] = "9k9"
+        yield obg_verdicts(examples=examples)
+    paced, told = deepcopy(test_obg.PACED), deepcopy(test_obg.TOLD)
+    paced.rows[0][5], told.rows[1][2] = 0.1, 3.9
+    yield obg_verdicts(paced=paced, told=told)
 
 
 def bent_remiop() -> Iterator[Verdicts]:
@@ -99,7 +124,7 @@ def bent_remiop() -> Iterator[Verdicts]:
 UNBENT: dict[str, Callable[[], Verdicts]] = {
     "co": test_co.verdicts,
     "sco": lambda: sco_verdicts(test_sco.expected()),
-    "obg": lambda: {claim.id: claim.verdict for claim in judge_obg(test_obg.made(4.0))},
+    "obg": obg_verdicts,
     "remiop": lambda: test_remiop.verdicts(test_remiop.free(), test_remiop.narrow()),
 }
 BENT: dict[str, Callable[[], Iterator[Verdicts]]] = {
@@ -191,7 +216,6 @@ def test_one_page_has_everything(lab: Lab, tmp_path: Path, capsys: pytest.Captur
             assert f"&lt;b&gt;{source.name} {id or 'V1'}" in page and "<b>co" not in page
             assert evaluation.escape(reading.how) in page
     assert page.count("<svg></svg>") == page.count("<figcaption>a figure") == len(SOURCES)
-
     assert page.count('<span class="mark pass">holds</span>') == CLAIMS
     assert 'href="ladder/ladder.html"' in page and f"{CLAIMS} holds, of {CLAIMS} claims of 5 sources" in page
     assert "http" not in page.replace("http-equiv", "")

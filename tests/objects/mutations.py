@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from inga.lab.obg.printed import PrintedIncoming, PrintedQueue, id_of, is_heard
 from inga.model.invocation import Message
 from inga.objects.calls import Calls
 from inga.objects.early import Early
@@ -15,14 +16,12 @@ from inga.objects.failures import Failures
 from inga.objects.incoming import Incoming
 from inga.objects.instance import Instance
 from inga.objects.links import BELOW_NOTHING, Links
-from inga.objects.local import Local
 from inga.objects.order import precedes
 from inga.objects.queue import Queue, QueueEntry
 from inga.objects.speech import Speech
 from inga.objects.state import State
 
 from .generate import Generator, Replicated, played
-from .printed import id_of
 
 Patch = pytest.MonkeyPatch
 
@@ -43,9 +42,10 @@ def only_the_sender_makes_clear(patch: Patch) -> None:
 
     def start_one(self: Incoming) -> bool:
         for hosted in self._local.hosted.values():
-            _release(hosted.queue, lambda entry: _heard(self._local, entry))
+            _release(hosted.queue, lambda entry: is_heard(self._local, entry))
             entry = hosted.queue.next_startable((0, 0))
             if entry is not None:
+                self._dequeued(entry)
                 self._start(hosted, entry)
                 return True
         return False
@@ -82,57 +82,10 @@ def identifiers_are_keys(patch: Patch) -> None:
     patch.setattr(Queue, "add", add)
 
 
-class PrintedQueue(Queue):
-    """Ordered by the printed rule as far as that says something, else by arrival; only the top is looked at."""
-
-    def __init__(self, relation: Any) -> None:
-        super().__init__(relation)
-        self.line: list[QueueEntry] = []
-
-    def add(self, entry: QueueEntry) -> None:
-        entry.out = False
-        self._size += 1
-        insort(self._waiting.setdefault(entry.call.op, []), entry)
-        at = len(self.line)
-        for place, other in enumerate(self.line):
-            if self._printed(entry.message, other.message):
-                at = place
-                break
-        self.line.insert(at, entry)
-
-    @property
-    def unclear(self) -> Any:
-        return min((entry.key for entry in self.line), default=None)
-
-    def _printed(self, one: Message, other: Message) -> bool:
-        if one.src == other.src:
-            if one.id.start == other.id.start:
-                return id_of(one.id) < id_of(other.id)
-            return one.cohort != other.cohort and id_of(one.id) < id_of(other.id) and one.kind == "a"
-        conflict = other.op in self.relation.of(one.op)
-        return conflict and precedes(one, other) and not precedes(other, one)
-
-    def _take_out(self, entry: QueueEntry) -> None:
-        super()._take_out(entry)
-        self.line.remove(entry)
-
-
 def as_printed(patch: Patch) -> None:
     """Only the top of the queue is looked at; it is stable once its sender has shown something later."""
-
-    def start_one(self: Incoming) -> bool:
-        for hosted in self._local.hosted.values():
-            queue = hosted.queue
-            assert isinstance(queue, PrintedQueue)
-            if queue.line and _heard(self._local, queue.line[0]) and queue._runs(queue.line[0]) is None:
-                entry = queue.line[0]
-                queue._take_out(entry)
-                self._start(hosted, entry)
-                return True
-        return False
-
     patch.setattr("inga.objects.hosted.Queue", PrintedQueue)
-    patch.setattr(Incoming, "start_one", start_one)
+    patch.setattr(Incoming, "start_one", PrintedIncoming.start_one)
 
 
 def as_printed_and_nobody_dies(patch: Patch) -> None:
@@ -177,12 +130,6 @@ def nothing_is_handed_round(patch: Patch) -> None:
 def _take_flush_without_messages(self: Failures, flush: Any) -> None:
     self._flushed.setdefault(flush.member, set()).update(flush.suspects)
     self._try_install()
-
-
-def _heard(local: Local, entry: QueueEntry) -> bool:
-    """Whether the sender has shown a clock, without a gap, that is not before the request."""
-    peer = local.links.peers.get(local.roster.member_of[entry.message.src])
-    return peer is None or peer.ts >= entry.message.ts
 
 
 def _release(queue: Queue, is_clear: Callable[[QueueEntry], bool]) -> None:

@@ -27,6 +27,7 @@ Identifiers are written as in the paper: 1i is the first start at i, 1i0 the fir
 from collections.abc import Callable
 from typing import Any
 
+from inga.lab.obg.printed import NO_ID, PrintedVectors, id_of
 from inga.model.invocation import REQUESTS, Heartbeat, Message, Nack, SendId, StartId
 from inga.objects.actions import Run, Transmit
 from inga.objects.engine import Engine
@@ -35,7 +36,6 @@ from inga.objects.options import EngineOptions
 from inga.objects.order import Clock, Precedence, call_of, precedes
 from inga.objects.roster import Pairs, Place, Roster
 
-from ..objects.printed import NOTHING, Printed, id_of
 from .script import Script, answer, numbers
 
 KINDS = {"oneway": "o", "sync": "s", "async": "a"}
@@ -49,7 +49,7 @@ class ObgScript(Script):
         self._pairs: dict[str, list[tuple[str, str]]] = {name: [] for name in words}
         self._relations = [Pairs([]) for _ in words]
         self.orders: list[Precedence] = []
-        self._printed = Printed(len(words))
+        self._printed = PrintedVectors(len(words))
         self._instances: dict[str, Instance] = {}
         self._ops: dict[str, str] = {}
         self.messages: dict[str, Message] = {}
@@ -245,7 +245,7 @@ class ObgScript(Script):
             if each.kind in REQUESTS and each.ev <= message.vector[each.src]
         ]
         return [
-            self._written(max((id_of(each.id) for each in counted if each.src == place), default=NOTHING))
+            self._written(max((id_of(each.id) for each in counted if each.src == place), default=NO_ID))
             for place in range(len(self.names))
         ]
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -130,7 +130,7 @@ async def _membership(
     if is_open:
         _refuse_places(objects)
     layout = recipe.layout([name] if is_open else founders, objects, chosen.protocol)
-    meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout)
+    meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout, chosen.protocol)
     known_as = identity(group, meant, founders)
     guard = guard_of(said, recipe, group, name)
     if guard is not None:
@@ -394,11 +394,14 @@ def _is_reachable(newcomer: Member) -> str | None:
     return None
 
 
-def _same_objects(layout: Layout | None) -> str:
-    """What members have to agree on about objects: places are numbered by it, and conflicts decide the order."""
+def _same_objects(layout: Layout | None, protocol: Mapping[str, Any]) -> str:
+    """What members have to agree on about objects: places are numbered by it, and conflicts decide the order, with who is waited for."""
     objects = {} if layout is None else layout.hosted
+    callers: Mapping[str, Iterable[str]] = protocol.get("members_invoking") or {}
     return "".join(
-        f"\n{name} {each.cls.__name__} {each.at} {each.cls.conflicts.pairs}" for name, each in objects.items()
+        f"\n{name} {each.cls.__name__} {each.at} {each.cls.conflicts.pairs}"
+        + (f" {sorted(callers[name])}" if name in callers else "")
+        for name, each in objects.items()
     )
 
 

@@ -5,7 +5,7 @@ there. Once a call is on its way there is no caller to raise the error to, and a
 would stop.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -52,12 +52,18 @@ class Calling:
     """The objects of a group, as its callers know them."""
 
     def __init__(
-        self, roster: Roster, classes: Mapping[str, type[ObjectClass]], room: int | None = None
+        self,
+        roster: Roster,
+        classes: Mapping[str, type[ObjectClass]],
+        room: int | None = None,
+        closed: Container[str] = (),
     ) -> None:
-        """`room`: bytes of arguments or of a result that what is below can carry; None: any number."""
+        """`room`: bytes of arguments or of a result that what is below can carry; None: any number. `closed`: objects that
+        nobody at this member may call."""
         self._roster = roster
         self._classes = classes
         self._room = room
+        self._closed = closed
 
     def check(
         self,
@@ -116,6 +122,10 @@ class Calling:
             if not isinstance(name, str) or name not in self._classes:
                 known = ", ".join(self._classes) or "none"
                 raise UsageError(f"there is no object {name!r} in this group; the objects are {known}")
+            if name in self._closed:
+                raise UsageError(
+                    f"members_invoking does not name this member among those that call {name!r}; name it there, at every member"
+                )
         return tuple(dict.fromkeys(names))
 
     def _takes(self, names: Iterable[str], op: str, parameter: str) -> bool:

@@ -156,6 +156,7 @@ class InstanceContext:
                 f"calls are nested more than {NESTED_MAX} deep: something calls itself without end"
             )
         kind, places, op, args, named, first, shape = invocation
+        host.check_invoker(instance, places)
         if len(instance.path) > 1:
             host.calling.check_size((op, args, named, instance.path, instance.hosts))
         # All copies of an object have to go on with the same answer.
@@ -207,7 +208,10 @@ class Host:
         requests are handed to a function when they start, instead of a method."""
         self.roster = roster
         self.engine = Engine(me, roster, options, now=now, observer=observer)
-        self.calling = Calling(roster, classes, self.engine.options.room)
+        invoking = self.engine.options.invoking
+        self._invoking = {name: frozenset(members) for name, members in invoking.items()}
+        closed = {name for name, members in self._invoking.items() if me not in members}
+        self.calling = Calling(roster, classes, self.engine.options.room, closed)
         self.foreign: Callable[[Any, Instance], None] | None = None
         """Called with an awaitable of the driver, such as an asyncio future, and the instance that waits for it: it arranges
         that `resume` is called when that is done. Without it, a body that waits for such a thing fails."""
@@ -221,6 +225,19 @@ class Host:
             if name in classes:
                 target = self._targets[place] = classes[name]()
                 hosted.state = State(target.initial())
+
+    def check_invoker(self, instance: Instance, places: tuple[int, ...]) -> None:
+        """UsageError if copies of the caller's object are at members that what it calls does not wait for. At such a member
+        `calling` refuses the call; this refuses it at the other copies, too, since they have to do the same."""
+        roster = self.roster
+        for name, members in self._invoking.items():
+            is_called = not set(places).isdisjoint(roster.copies[name])
+            if is_called and any(roster.member_of[place] not in members for place in instance.copies):
+                caller = roster.places[instance.place].object
+                raise UsageError(
+                    f"members_invoking does not name all members that have a copy of {caller!r}, which calls {name!r}; "
+                    "name them there, at every member"
+                )
 
     # What drivers do
 

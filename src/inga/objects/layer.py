@@ -30,7 +30,7 @@ from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Host, Root, RootDone
 from inga.objects.late import LateCopies
 from inga.objects.mail import Mail
-from inga.objects.options import ObjectSettings
+from inga.objects.options import ObjectSettings, invoking_of
 from inga.objects.outbox import Outbox
 from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
@@ -99,6 +99,13 @@ class ObjectOrder(Unordered):
         if self.keyed and made.key is not None:
             self.key_of, self.key_max = _checked(made.key), KEY_MAX
         self._options = made.options(reliable=self.reliable)
+        self._invoking = made.members_invoking
+        for name in self._invoking or ():
+            if total or name not in (objects or {}):
+                known = ", ".join(objects or {}) or "none"
+                raise UsageError(
+                    f"members_invoking is for objects under order='object', not for {name!r}; there are {known}"
+                )
         self._unread = Unread(queue_max)
         self.rows = ObjectRows()  # what traces say of our objects
         self.latest: Packet | None = None  # what carried the last bundle
@@ -123,7 +130,11 @@ class ObjectOrder(Unordered):
             self.me,
             self.roster,
             classes,
-            replace(self._options, room=self._room()),
+            replace(
+                self._options,
+                room=self._room(),
+                invoking=invoking_of(self._invoking, view.names, self.hosted),
+            ),
             mail={self._mail.boxes[self.me]: self._deliver},
             now=self.stack.now,
             observer=self.rows,

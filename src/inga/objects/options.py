@@ -1,6 +1,6 @@
 """What can be said about how objects are kept in order."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inga.layers.numbers import check_number, check_seconds, check_switch
@@ -40,6 +40,9 @@ class ObjectSettings:
     # Plain messages of equal keys are in order with each other; None = all are.
     key: KeyFunction | None = None
     keys: int | None = None  # deal them out to so many by their first four bytes
+    # By object, the names of the members that may call it, or have copies of objects that do; None, and objects that
+    # are not named: all members. A request then waits for the clocks of these alone. All members say the same.
+    members_invoking: Mapping[str, Iterable[str]] | None = None
 
     def __post_init__(self) -> None:
         check_seconds("delta", self.delta)
@@ -51,9 +54,35 @@ class ObjectSettings:
             raise UsageError(f"key is a function from a message to a key, not {self.key!r}")
         if self.keys is not None:
             check_number("keys", self.keys, 1)
+        if self.members_invoking is not None:
+            _check_invoking(self.members_invoking)
 
     def options(self, *, reliable: bool) -> EngineOptions:
         """Of the engine, over something that loses nothing or not."""
         return EngineOptions(
             self.delta, self.grace, bool(self.announce), quiet=True, reliable=reliable, window=self.window
+        )
+
+
+def invoking_of(
+    said: Mapping[str, Iterable[str]] | None, names: Sequence[str], objects: Container[str]
+) -> dict[str, frozenset[int]]:
+    """The setting `members_invoking` by the numbers of members in a view; of objects that the view has."""
+    return {
+        name: frozenset(at for at, member in enumerate(names) if member in set(members))
+        for name, members in (said or {}).items()
+        if name in objects
+    }
+
+
+def _check_invoking(said: object) -> None:
+    is_right = isinstance(said, Mapping) and all(
+        isinstance(members, Iterable)
+        and not isinstance(members, str)
+        and all(isinstance(each, str) for each in members)
+        for members in said.values()
+    )
+    if not is_right:
+        raise UsageError(
+            f"members_invoking names for each object the members that call it, as in {{'till': ['alice', 'bob']}}, not {said!r}"
         )

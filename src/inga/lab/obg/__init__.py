@@ -1,13 +1,19 @@
-"""The evaluation of OBG: how much has to be ordered, and how long that makes requests wait.
+"""The evaluation of OBG: how much has to be ordered, what that costs, and whether its theorems are true.
 
-    pairs    of the pairs of requests with a common destination, the share that an order orders, in percent
-    wait     from the receipt of a request to its start, in time units; a copy travels 5 on average
-    delay    from its sending to its start
-    literal  object order as the paper has it, precedence or conflict, beside ours, and precedence alone
-    control  packets besides requests, for each request
+    pairs      of the pairs of requests with a common destination, the share that an order orders, in percent, as observed
+    waiting    the share of which one does not start before the other has come
+    wait       from the receipt of a request to its start, in time units; a copy travels 5 on average
+    delay      from its sending to its start
+    literal    pairs that conflict; object order as the paper has it, precedence or conflict; and precedence alone
+    control    packets besides requests, for each request
+    cost       packets, bytes, numbers that receivers look at, and CPU, for each request
+    theorems   Theorems 1 to 4 on random runs, with data messages; and Table 1, worked out from these runs
+    figure 3, table 2    the worked examples
+    delta      one for each pair of members, or one for all
+    invoking   objects that know who calls them
 
-Every table has the columns model, n, share, order, value. Simulations run as Spark tasks; with `quick`, fewer of
-them, here.
+Tables of the load have the columns model, n, share, order, value. Simulations run as Spark tasks; with `quick`, fewer of
+them, here unless a master was named.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,21 +21,30 @@ from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from inga.lab.bench import SayProgress
-from inga.lab.experiments import Outcome, Table
+from inga.lab.experiments import Claim, Outcome, Table
 from inga.lab.obg.causal import CausalSimulation
-from inga.lab.obg.claims import judge
+from inga.lab.obg.claims import judge, judge_invoking, judge_paces
 from inga.lab.obg.load import MODELS, ORDERS, Load, LoadMeans
+from inga.lab.obg.paced import PacedSimulation, PaceTask, paces, tabulate_paces
 from inga.lab.obg.page import describe, render
 from inga.lab.obg.played import ObjectSimulation
+from inga.lab.obg.theorems import RunCounts, count_run, judge_theorems, tabulate_theorems, total
+from inga.lab.obg.worked import judge_examples, tabulate_examples
 from inga.lab.simulations import simulate_all
 from inga.pipeline.session import LOCAL
 
 SIZES = tuple(range(3, 11))
 SHARES = (0, 20, 40, 60, 80, 90, 100)
 SEEDS = 4
+
+RUNS, RUNS_QUICK, RUNS_TOGETHER = 600, 30, 10
+"""Random runs that theorems are tried on; and how many of them are one task."""
+
+INVOKERS = 2
+"""Members that call, where objects are told so."""
 
 COLUMNS = ["model", "n", "share", "order", "value"]
 
@@ -43,21 +58,58 @@ class LoadPoint(NamedTuple):
     order: str
 
 
+class RunSeeds(NamedTuple):
+    """Random runs that are played together."""
+
+    first: int
+    runs: int
+
+
+Simulated = Load | PaceTask | RunSeeds
+
+
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
-    tasks = list(loads(quick))
-    answers = simulate_all(simulate, tasks, progress, None if quick else master)
-    found = means(zip(tasks, answers, strict=True))
-    tables = tabulate(found)
-    claims = judge(found)
+    tasks: list[Simulated] = [*loads(quick), *told_loads(quick), *paces(quick), *run_seeds(quick)]
+    answers = simulate_all(simulate, tasks, progress, None if quick and master == LOCAL else master)
+    tables, claims = conclude(dict(zip(tasks, answers, strict=True)))
     page = out / "obg.html"
     page.write_text(render(tables, claims), encoding="utf-8")
     return Outcome(claims, tables, describe(tables, claims), [page])
 
 
-def simulate(load: Load) -> LoadMeans:
+def simulate(task: Simulated) -> Any:
     """One task."""
-    return (CausalSimulation if load.order == "causal" else ObjectSimulation)(load).run()
+    match task:
+        case Load():
+            return (CausalSimulation if task.order == "causal" else ObjectSimulation)(task).run()
+        case PaceTask():
+            return PacedSimulation(task).paced()
+        case RunSeeds(first, runs):
+            return total(map(count_run, range(first, first + runs)))
+
+
+def conclude(answers: Mapping[Simulated, Any]) -> tuple[dict[str, Table], list[Claim]]:
+    """Tables and verdicts."""
+    measured = [(task, answer) for task, answer in answers.items() if isinstance(task, Load)]
+    found = means((load, answer) for load, answer in measured if not load.invokers)
+    seeds = [task for task in answers if isinstance(task, RunSeeds)]
+    counts: RunCounts = total(answers[task] for task in seeds)
+    tables = {
+        **tabulate_theorems(counts),
+        **tabulate_examples(),
+        "delta": tabulate_paces({task: each for task, each in answers.items() if isinstance(task, PaceTask)}),
+        "invoking": _tabulate_told((load, answer) for load, answer in measured if load.invokers),
+        **tabulate(found),
+    }
+    claims = [
+        *judge(found),
+        *judge_theorems(counts, sum(task.runs for task in seeds)),
+        *judge_examples(tables),
+        judge_paces(tables["delta"]),
+        judge_invoking(tables["invoking"]),
+    ]
+    return tables, claims
 
 
 def loads(quick: bool) -> Iterable[Load]:
@@ -67,6 +119,19 @@ def loads(quick: bool) -> Iterable[Load]:
         for order in ORDERS:
             for share in shares if order == "object" else (0,):
                 yield Load(model, n, share, order, seed)
+
+
+def told_loads(quick: bool) -> Iterable[Load]:
+    """Few members call. The pairs of methods are those for which object order gains nothing otherwise."""
+    sizes, seeds = ((5,), 2) if quick else ((5, 8), SEEDS)
+    for n, told, seed in product(sizes, (False, True), range(seeds)):
+        yield Load("pairs", n, 60, "object", seed, looked_at=1, invokers=INVOKERS, told=told)
+
+
+def run_seeds(quick: bool) -> Iterable[RunSeeds]:
+    """What theorems are tried on."""
+    for first in range(0, RUNS_QUICK if quick else RUNS, RUNS_TOGETHER):
+        yield RunSeeds(first, RUNS_TOGETHER)
 
 
 def means(measured: Iterable[tuple[Load, LoadMeans]]) -> dict[LoadPoint, LoadMeans]:
@@ -85,18 +150,33 @@ def tabulate(found: Mapping[LoadPoint, LoadMeans]) -> dict[str, Table]:
     shares = sorted({point.share for point in found})
     sizes = sorted({point.n for point in found})
     rows: dict[str, list[list[object]]] = {
-        name: [] for name in ("pairs", "wait", "delay", "literal", "control")
+        name: [] for name in ("pairs", "waiting", "wait", "delay", "literal", "control")
     }
+    costs: list[list[object]] = []
     for model, n, share, order in product(MODELS, sizes, shares, ORDERS):
         at = found[LoadPoint(model, n, share if order == "object" else 0, order)]
         here = [model, n, share]
-        for name, value in (("pairs", at.ordered), ("wait", at.wait), ("delay", at.delay)):
+        seen = (("pairs", at.ordered), ("waiting", at.waiting), ("wait", at.wait), ("delay", at.delay))
+        for name, value in seen:
             rows[name].append([*here, order, round(value, 2)])
         if order == "object":
-            rows["literal"] += [
-                [*here, "literal", round(at.literal, 2)],
-                [*here, "precedence", round(at.precede, 2)],
-            ]
+            for name, value in (("conflict", at.needed), ("literal", at.literal), ("precedence", at.precede)):
+                rows["literal"].append([*here, name, round(value, 2)])
         if order != "causal":
             rows["control"].append([*here, order, round(at.control, 2)])
-    return {name: Table(COLUMNS, each) for name, each in rows.items()}
+        costs.append([*here, order, *(round(each, 1) for each in (at.packets, at.bytes, at.numbers, at.cpu))])
+    return {
+        **{name: Table(COLUMNS, each) for name, each in rows.items()},
+        "cost": Table([*COLUMNS[:-1], "packets", "bytes", "numbers", "cpu_us"], costs),
+    }
+
+
+def _tabulate_told(measured: Iterable[tuple[Load, LoadMeans]]) -> Table:
+    groups: dict[tuple[int, str], list[LoadMeans]] = {}
+    for load, each in measured:
+        groups.setdefault((load.n, "named" if load.told else "not named"), []).append(each)
+    rows = [
+        [n, told, *(round(fmean(getattr(each, what) for each in group), 2) for what in ("wait", "control"))]
+        for (n, told), group in groups.items()
+    ]
+    return Table(["n", "invokers", "wait", "control"], rows)

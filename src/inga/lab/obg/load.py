@@ -5,7 +5,7 @@ in ten first ask a single object, whose instance asks several in turn. Work take
 nine time units. What is drawn depends on the seed alone, so that all orders meet the same requests and delays.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 from random import Random
@@ -18,6 +18,9 @@ INTERVAL = 2.0
 DELAY = (1.0, 9.0)
 NESTED = 0.3
 """The share of roots that ask a single object first."""
+
+LOOKED_AT = 40
+"""Pairs of requests of one simulation that are looked at, for whether they are ordered: see `observed`."""
 
 MODELS = ("methods", "pairs")
 """What the share of compatible methods means: whole methods that conflict with nothing, or pairs of methods."""
@@ -55,6 +58,9 @@ class Load:
     order: str
     seed: int = 0
     roots: int = ROOTS
+    looked_at: int = LOOKED_AT
+    invokers: int = 0  # so many members call, and objects of theirs; 0: all do
+    told: bool = False  # objects are told who calls: the option `invoking`
 
     @cached_property
     def conflicts(self) -> frozenset[frozenset[int]]:
@@ -81,13 +87,15 @@ class Load:
             number += 1
             return LoadRequest(number, tuple(rng.sample(range(self.n), count)), rng.randrange(METHODS), then)
 
+        callers = self.invokers or self.n
         for _ in range(self.roots):
             at += rng.expovariate(1 / INTERVAL)
             asked = []
             if rng.random() < NESTED:
-                asked.append(request(1, request(rng.randint(2, self.n))))
+                first = request(1, request(rng.randint(2, self.n)))
+                asked.append(replace(first, dst=(first.dst[0] % callers,)))
             asked.append(request(rng.randint(2, self.n)))
-            roots.append(LoadRoot(at, rng.randrange(self.n), tuple(asked)))
+            roots.append(LoadRoot(at, rng.randrange(self.n) % callers, tuple(asked)))
         return tuple(roots)
 
     @cached_property
@@ -114,12 +122,22 @@ class LoadMeans:
     """Means of one simulation. Shares are in percent of the pairs of requests with a common destination; times
     are of copies that travelled."""
 
-    ordered: float  # pairs that the order orders
+    ordered: float  # pairs that start in one order, whichever comes first: observed
     wait: float  # from the receipt of a request to its start
     delay: float  # from its sending to its start
+    waiting: float = 0.0  # pairs of which one does not start before the other has come: observed
+    needed: float = 0.0  # object: pairs that conflict, so that they have to be ordered
     literal: float = 0.0  # object: pairs related by precedence or by conflict, as the paper has it
     precede: float = 0.0  # object: pairs related by significant precedence alone
     control: float = 0.0  # object, total: packets besides requests, for each request
+    packets: float = 0.0  # for each request: copies of it, and control
+    bytes: float = 0.0  # of these
+    numbers: float = (
+        0.0  # entries of vectors, matrices and heartbeats in these, at which receivers have to look
+    )
+    cpu: float = field(
+        default=0.0, compare=False
+    )  # object, total: microseconds of the engines, for each request
 
 
 def pairs_with_a_common_destination(load: Load) -> list[tuple[int, int]]:

@@ -5,10 +5,12 @@ One object a member. Requests travel as the load says, control packets one to ni
 
 from random import Random
 from statistics import fmean
+from time import process_time
 from typing import Any
 
 from inga.lab.obg.load import DELAY, METHODS, Load, LoadMeans, LoadRequest, pairs_with_a_common_destination
-from inga.model.invocation import Message, Spoken
+from inga.lab.obg.observed import see_some
+from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Spoken
 from inga.objects.actions import Transmit
 from inga.objects.declare import ObjectClass, method
 from inga.objects.instance import Instance
@@ -16,6 +18,7 @@ from inga.objects.invoke import Host
 from inga.objects.options import EngineOptions
 from inga.objects.roster import Pairs, Roster
 from inga.trial.world import World
+from inga.wire.invocation import encode
 
 DELTA = 10.0
 """Time units between heartbeats."""
@@ -32,12 +35,7 @@ class ObjectSimulation(World[Spoken]):
         pairs = Pairs([(_op(min(pair)), _op(max(pair))) for pair in load.conflicts])
         roster = Roster.of(load.n, {name: (pairs, [index]) for index, name in enumerate(self._names)})
         self._roster = roster
-        options = EngineOptions(delta=DELTA, announce=True)
-        served = _served(load, self._names)
-        self._hosts = [
-            Host(index, roster, dict.fromkeys(self._names, served), options, observer=self)
-            for index in range(load.n)
-        ]
+        self._hosts = self._make_hosts(dict.fromkeys(self._names, _served(load, self._names)))
         self._to_send: list[Transmit] = []
         self._sent: dict[int, float] = {}
         self._pasts = Pasts(load)
@@ -45,13 +43,23 @@ class ObjectSimulation(World[Spoken]):
         self._waits: list[float] = []
         self._delays: list[float] = []
         self._missing = sum(len(request.dst) for request in load.requests.values())
-        self._control = 0
+        self._messages: dict[int, Message] = {}
+        self._control = self._copies = self._bytes = self._numbers = 0
+        self._cpu = 0.0
+
+    def _make_hosts(self, classes: dict[str, type[ObjectClass]]) -> list[Host]:
+        load = self._load
+        callers = dict.fromkeys(self._names, range(load.invokers)) if load.told else {}
+        options = EngineOptions(delta=DELTA, announce=True, invoking=callers)
+        return [Host(index, self._roster, classes, options, observer=self) for index in range(load.n)]
 
     def run(self) -> LoadMeans:
         for root in self._load.plan:
             self.at(root.at, self._begin, root.obj, root.requests)
         while self._missing:
+            begun = process_time()
             self.step()
+            self._cpu += process_time() - begun
         return self._measured()
 
     def _begin(self, member: int, requests: tuple[LoadRequest, ...]) -> None:
@@ -68,6 +76,7 @@ class ObjectSimulation(World[Spoken]):
 
     def collect(self, member: int) -> float | None:
         for members, packet in self._to_send:
+            self._count(packet, len(members))
             for target in members:
                 self.arrives(self.now + self._delay(member, target, packet), target, packet)
         return self._hosts[member].wake
@@ -83,6 +92,7 @@ class ObjectSimulation(World[Spoken]):
         number, here = message.args[0], self._roster.member_of[place]
         if step == "request":
             self._sent[number] = now
+            self._messages[number] = message
         elif step == "receive":
             self._received.setdefault((number, here), now)
         elif step == "start":
@@ -94,27 +104,43 @@ class ObjectSimulation(World[Spoken]):
     def _measured(self) -> LoadMeans:
         load, precedes = self._load, self._pasts.precedes
         pairs = pairs_with_a_common_destination(load)
-        ordered = literal = precede = 0
+        needed = literal = precede = 0
         for one, other in pairs:
             methods = frozenset((load.requests[one].op, load.requests[other].op))
             conflict = methods in load.conflicts
             related = precedes(one, other) or precedes(other, one)
-            ordered += conflict
+            needed += conflict
             precede += related
             literal += conflict or related
+        messages = [self._messages[number] for number in sorted(self._messages)]
+        seen = see_some(self._roster, messages, load.looked_at, f"pairs {load.n} {load.seed}")
+        count = len(load.requests)
         return LoadMeans(
-            100 * ordered / len(pairs),
+            100 * fmean(each.is_ordered for each in seen),
             fmean(self._waits),
             fmean(self._delays),
+            100 * fmean(each.waits for each in seen),
+            100 * needed / len(pairs),
             100 * literal / len(pairs),
             100 * precede / len(pairs),
-            self._control / len(load.requests),
+            self._control / count,
+            (self._copies + self._control) / count,
+            self._bytes / count,
+            self._numbers / count,
+            1e6 * self._cpu / count,
         )
+
+    def _count(self, packet: Spoken, copies: int) -> None:
+        self._bytes += copies * len(encode(packet))
+        self._numbers += copies * _entries(packet)
+        if isinstance(packet, Message):
+            self._copies += copies
+        else:
+            self._control += copies
 
     def _delay(self, member: int, target: int, packet: Spoken) -> float:
         if isinstance(packet, Message):
             return self._load.delay(packet.args[0], member, target)
-        self._control += 1
         return self._rng.uniform(*DELAY)
 
 
@@ -150,6 +176,21 @@ class Pasts:
     def precedes(self, one: int, other: int) -> bool:
         """By number."""
         return one in self._before[other]
+
+
+def _entries(packet: Spoken) -> int:
+    """Counters in a packet that its receiver merges or compares."""
+    match packet:
+        case Message():
+            return len(packet.vector)
+        case Heartbeat():
+            return 4 + len(packet.evs)  # clock, sent, acknowledged, settled
+        case Nack():
+            return len(packet.numbers)
+        case Announce():
+            return 1
+        case Flush():
+            return sum(map(_entries, packet.messages))
 
 
 def _op(number: int) -> str:
