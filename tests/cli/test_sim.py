@@ -138,6 +138,11 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
         ("hunt --forged --order remiop", "cannot be secured"),
         ("hunt --until-failure --keep-going", "say one of them"),
         ("bench nothing", "no bench"),
+        (
+            "bench pipeline --commands metric",
+            "--commands knows no 'metric'; there are check, metrics, stamp, order",
+        ),
+        ("bench sim --commands metrics", "--commands are those of the pipeline, and sim has none"),
         ("dissect nowhere.pcap", "no file"),
     ],
 )

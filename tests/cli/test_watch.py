@@ -8,7 +8,8 @@ from inga.certify.verdict import Answer, Certificate, Witness
 from inga.cli import watch
 from inga.cli.main import main
 from inga.lab.traces import TraceRecipe, make
-from inga.pipeline.watching import Looked, NewViolations
+from inga.pipeline.remembering import NewViolations
+from inga.pipeline.watching import Looked
 
 
 @pytest.mark.parametrize(

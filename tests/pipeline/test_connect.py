@@ -22,6 +22,8 @@ from inga.sim.trials import simulate_trial
 from inga.trace import rows
 from inga.trial.trial import Trial
 
+from .page import assert_page_did_what_it_says, page_program
+
 # A Spark of its own, beside the session of the other tests.
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
 
@@ -38,6 +40,12 @@ from inga.pipeline.session import open_session
 session = open_session(sys.argv[1])
 said = []
 for words in json.load(sys.stdin):
+    if words[0] == "python":
+        names = {}
+        with redirect_stdout(StringIO()):
+            exec(words[1], names)
+        said.append([0, names["said"]])
+        continue
     with redirect_stdout(StringIO()) as told:
         code = main([*words, "--quiet", "--json"])
     said.append([code, json.loads(told.getvalue() or "null")])
@@ -92,8 +100,11 @@ def _listens(port: int) -> bool:
         return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_commands_over_connect_say_what_they_say_here(server: str, tmp_path: Path) -> None:
-    """One client with one session, since each takes seconds to start; the last command finds the server in the environment."""
+def test_commands_over_connect_say_what_they_say_here(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One client with one session, since each takes seconds to start; the last command finds the server in the environment,
+    and so does the program of docs/python.md."""
     run, broken = tmp_path / "run", tmp_path / "broken"
     simulate_trial(Trial("vector", members=3, messages=20, loss=0.1, subset=2, seed=3), run)
     make(broken, TraceRecipe(1000, 3, seed=1, defect="swap"), segment_rows=200)
@@ -105,13 +116,14 @@ def test_commands_over_connect_say_what_they_say_here(server: str, tmp_path: Pat
         ["order", str(run), str(tmp_path / "ordered"), *master],
         ["order", str(run), str(tmp_path / "never"), "--stream", "--once", *master],
         ["check", str(tmp_path / "stamped")],
+        ["python", page_program(tmp_path / "page")],
     ]
     result = subprocess.run(
         [sys.executable, "-c", CLIENT, server], input=json.dumps(commands), capture_output=True, text=True, check=False,
         env={**os.environ, "SPARK_REMOTE": server}, timeout=SECONDS,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
-    (checked, measured, stamped, ordered, refused, last) = json.loads(result.stdout)
+    (checked, measured, stamped, ordered, refused, last, page) = json.loads(result.stdout)
 
     assert checked[0] == 1 and _timeless(checked[1]) == _timeless(
         check_trace(str(broken), ["causal", "integrity"], master=None)[1].to_json()
@@ -127,6 +139,7 @@ def test_commands_over_connect_say_what_they_say_here(server: str, tmp_path: Pat
     assert ordered[0] == 0 and ordered[1]["rows"] == sum(row.step == "send" for row in rows(run))
     assert refused[0] == 2 and "not over Spark Connect" in result.stderr
     assert last[0] == 0 and last[1]["verdict"] == "pass"
+    assert_page_did_what_it_says(tmp_path / "page", page[1], capsys)
 
 
 def _timeless(certificate: dict[str, Any]) -> dict[str, Any]:

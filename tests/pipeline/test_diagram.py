@@ -1,14 +1,23 @@
 """What of a trace is in the diagram of its report."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from inga.lab.traces import TraceRecipe, make
+from inga.pipeline import diagram
+from inga.pipeline.diagram import SPARE, TimeWindow
+from inga.pipeline.files import files_of
 from inga.pipeline.jobs import Tables, report_tables
+from inga.pipeline.storage import open_trace
 from inga.sim.trials import simulate_trial
-from inga.trace import Manifest, Row, rows
+from inga.trace import Manifest, Row, drawing, rows
 from inga.trace.drawing import STEPS_DRAWN, Drawing, from_rows
+from inga.trace.importers import import_log
 from inga.trial.trial import Trial
 
 
@@ -16,8 +25,8 @@ def drawn(path: Path, checks: list[str] | None = None, events_max: int = 1 << 20
     return report_tables(str(path), checks, master=None, events_max=events_max)
 
 
-def steps_of(drawing: Drawing) -> set[str]:
-    return {STEPS_DRAWN[code] for code in drawing.step.tolist()}
+def steps_of(found: Drawing) -> set[str]:
+    return {STEPS_DRAWN[code] for code in found.step.tolist()}
 
 
 def test_rows_around_a_violation(tmp_path: Path) -> None:
@@ -88,3 +97,59 @@ def test_events_of_an_imported_log_know_what_they_heard_of() -> None:
         for at, ((process, seq), clock) in enumerate(deps.items())
     )
     assert found.cause.tolist() == [-1, 0, -1, 1]
+
+
+def test_clocks_of_imported_events_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As columns and as rows, all at once and a few at a time: the same arrows."""
+    random, clocks = Random(3), [[0] * 4 for _ in range(4)]
+    lines = []
+    for _ in range(120):
+        here, other = random.sample(range(4), 2)
+        if random.random() < 0.6:
+            clocks[here] = list(map(max, clocks[here], clocks[other]))
+        clocks[here][here] += 1
+        known = {"abcd"[at]: count for at, count in enumerate(clocks[here]) if count}
+        lines.append(f"{'abcd'[here]} {json.dumps(known)}\nhello\n")
+    (tmp_path / "x.log").write_text("".join(lines))
+    import_log("shiviz", tmp_path / "x.log", tmp_path / "t")
+    expected = from_rows(rows(tmp_path / "t")).cause.tolist()
+    assert sum(cause >= 0 for cause in expected) > 30
+    for block in (1, 7, 1 << 14):
+        monkeypatch.setattr(drawing, "BLOCK", block)
+        assert drawn(tmp_path / "t").drawing.cause.tolist() == expected
+    monkeypatch.setattr(diagram, "CLOCKS_MAX", 4 * 119)
+    assert "deps" not in TimeWindow(files_of(None, open_trace(str(tmp_path / "t")), silent))._columns
+
+
+def silent(what: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize("defect", [None, "swap"])
+def test_no_more_is_kept_than_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str | None
+) -> None:
+    """Whatever a trace holds: of 20 segments at most three are in memory beside what was picked."""
+    make(tmp_path / "t", TraceRecipe(20_000, 4, seed=2, defect=defect), segment_rows=1000)
+    most, kept = 0, 0
+    joined, table = diagram._joined, TimeWindow._table
+
+    def watched(tables: Iterable[Any]) -> Any:
+        nonlocal most
+        found = joined(tables)
+        most = max(most, found.num_rows)
+        return found
+
+    def keeping(window: TimeWindow, segment: int) -> Any:
+        nonlocal kept
+        found = table(window, segment)
+        kept = max(kept, window._rows_kept())
+        return found
+
+    monkeypatch.setattr(diagram, "_joined", watched)
+    monkeypatch.setattr(diagram, "ROWS_KEPT_MAX", 3000)
+    monkeypatch.setattr(TimeWindow, "_table", keeping)
+    found = drawn(tmp_path / "t", ["causal"], 2000).drawing
+    assert 1900 < len(found) <= 2000
+    assert 2000 <= most <= SPARE * 2000 + 1000
+    assert 2000 < kept <= 3000 if defect else not kept

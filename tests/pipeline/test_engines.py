@@ -15,7 +15,8 @@ from inga.certify.verdict import Certificate
 from inga.cli.main import main
 from inga.lab.traces import DEFECTS, KIND_DEFECTS, LEVEL_DEFECTS, TraceRecipe, make
 from inga.pipeline.jobs import check_trace, report_tables
-from inga.pipeline.watching import Memory, Watch, watch_trace
+from inga.pipeline.remembering import Memory
+from inga.pipeline.watching import Watch, watch_trace
 from inga.sim.trials import simulate_trial
 from inga.trial.trial import Trial
 

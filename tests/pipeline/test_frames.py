@@ -1,6 +1,5 @@
 """A job of one's own, in one's own session: DataFrames out, tables written. The program of docs/python.md runs."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,17 @@ import inga.pipeline
 from inga.certify.checks import CHECKS
 from inga.model.errors import UsageError
 from inga.pipeline import tables
-from inga.sim.trials import simulate_trial
 from inga.trace import COLUMNS, rows
-from inga.trial.trial import Trial
+
+from .page import make_run, page_blocks
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in FIFO order, which breaks causal order some times."""
     path = tmp_path_factory.mktemp("frames") / "run7"
-    simulate_trial(Trial("fifo", 4, 60, rate=1000, delay=(0.001, 0.05), seed=7), trace=path)
+    make_run(path)
     return path
 
 
@@ -34,7 +30,7 @@ def test_the_program_of_the_page_runs(
     (tmp_path / "run7").symlink_to(run)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+    for block in page_blocks():
         # As somebody does who follows the page. Spark, which was started before, is in another directory.
         exec(block.replace("certificates", str(tmp_path / "certificates")), names)
     said = capsys.readouterr().out

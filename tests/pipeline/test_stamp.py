@@ -1,6 +1,7 @@
 """`inga stamp`: a trace without vectors gets them back, from files through Spark."""
 
 import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from inga.certify.slice import UNSENT, Unstampable
 from inga.cli.main import main
 from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
@@ -16,6 +18,7 @@ from inga.pipeline.jobs import check_trace
 from inga.pipeline.stamping import stamp_trace
 from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, ProcessFile, TraceWriter, read_manifest, rows
+from inga.trace.importers import TableColumns, import_log
 from inga.trial.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -109,7 +112,8 @@ def test_clocks_of_events_and_what_precedes_requests_stay(spark: Any, tmp_path: 
 
 def test_what_cannot_be_stamped_leaves_nothing_behind(spark: Any, tmp_path: Path) -> None:
     make(tmp_path / "run", TraceRecipe(1500, 3, seed=2, defect="unsent"), segment_rows=200)
-    with pytest.raises(TraceError, match="no row says that it was sent"):
+    told = r"member\d has message \d+ of member\d at position \d+ \(events/\d-0000\d.parquet\), but no row says that it was sent"
+    with pytest.raises(TraceError, match=told):
         stamp_trace(str(tmp_path / "run"), str(tmp_path / "out"), session=spark)
     empty = tmp_path / "empty"
     Manifest("g", ["a"], "sim", "none", "deliver", "virtual").write(empty)
@@ -141,3 +145,29 @@ def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], lent: 
     assert "exists already" in capsys.readouterr().err
     assert main(["stamp", words[1], str(tmp_path / "here"), "--engine", "local", "--quiet"]) == 0
     assert list(rows(tmp_path / "here")) == list(rows(tmp_path / "out"))
+
+
+def test_errors_name_processes_and_lines(tmp_path: Path) -> None:
+    """As other commands do: the line of a log, or the file with the row."""
+    rows = ["a,send,1", "b,receive,1", "b,send,2", "c,receive,3", "c,send,3"]
+    (tmp_path / "x.csv").write_text("p,k,m\n" + "\n".join(rows) + "\n")
+    import_log(
+        "table", tmp_path / "x.csv", tmp_path / "t", columns=TableColumns({"process": "p", "kind": "k", "message": "m"})
+    )  # fmt: skip
+    with pytest.raises(TraceError, match=r"^c has message 1 of c at position 2 \(x.csv:5\), before it can"):
+        stamp_trace(str(tmp_path / "t"), str(tmp_path / "out"), master=None)
+    trace = tmp_path / "again"
+    Manifest("g", ["alice", "bob"], "sim", "none", "deliver", "virtual").write(trace)
+    for process, numbers in ((0, (1, 2, 3, 2)), (1, (1,))):
+        with TraceWriter(trace, process, ["alice", "bob"][process], 2, segment_rows=3) as writer:
+            for number in numbers:
+                writer.row("send", 0.0, 1, process, number)
+    told = r"^alice has message 2 of alice at position 4 \(events/0-00001.parquet\), which counts its messages again"
+    with pytest.raises(TraceError, match=told):
+        stamp_trace(str(trace), str(tmp_path / "out"), master=None)
+
+
+def test_an_error_survives_the_way_from_a_task() -> None:
+    error = Unstampable(1, 5, 0, 3, UNSENT)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert str(error).startswith("process 1 has message 3 of process 0 at position 5, but no row")

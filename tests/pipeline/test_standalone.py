@@ -24,6 +24,8 @@ from inga.pipeline.session import QUICK, find_java
 from inga.sim.trials import simulate_trial
 from inga.trial.trial import Trial
 
+from .page import assert_page_did_what_it_says, page_program
+
 # A Spark of its own, beside the session of the other tests.
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
 
@@ -40,6 +42,12 @@ from inga.pipeline.session import open_session
 session = open_session(sys.argv[1])
 for line in sys.stdin:
     words = json.loads(line)
+    if words[0] == "python":
+        names = {}
+        with redirect_stdout(StringIO()):
+            exec(words[1], names)
+        print(json.dumps([0, names["said"]]), flush=True)
+        continue
     with redirect_stdout(StringIO()) as told:
         code = main(words)
     assert session.sparkContext.master == words[words.index("--master") + 1]
@@ -119,12 +127,15 @@ class Driver:
         return self._log.read_text()
 
     def inga(self, text: str) -> Any:
+        return self._do([*text.split(), "--master", self._master, "--json"])
+
+    def python(self, program: str) -> Any:
+        """What a program has in `said` at its end."""
+        return self._do(["python", program])
+
+    def _do(self, words: list[str]) -> Any:
         assert self.process.stdin is not None and self.process.stdout is not None
-        print(
-            json.dumps([*text.split(), "--master", self._master, "--json"]),
-            file=self.process.stdin,
-            flush=True,
-        )
+        print(json.dumps(words), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         assert line, self.told[-3000:]
         code, answer = json.loads(line)
@@ -172,6 +183,13 @@ def test_a_table_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None
         (1, 1, False),
         (0, 3, True),
     ]
+
+
+def test_the_program_of_the_page_on_a_standalone_cluster(
+    driver: Driver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = driver.python(page_program(tmp_path))
+    assert_page_did_what_it_says(tmp_path, said, capsys)
 
 
 def test_a_sweep_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from inga.certify.verdict import Certificate
 from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import watching
+from inga.pipeline import remembering
 from inga.pipeline.jobs import check_trace
-from inga.pipeline.watching import Memory, Watch, watch_trace
+from inga.pipeline.remembering import Memory
+from inga.pipeline.watching import Watch, watch_trace
 from inga.trace import Manifest, ProcessFile, read_processes
 
 from .killed import run_and_kill
@@ -211,9 +212,11 @@ def test_a_carry_that_is_lost_is_noticed(spark: Any, tmp_path: Path, monkeypatch
     trace.add(3)
     watch.look(spark, lambda *_: None)
     monkeypatch.setattr(
-        watching.RememberingSource,
+        remembering.RememberingSource,
         "map",
-        lambda self, what, function, questions: watching.FileSource.map(self, what, function, questions[-1:]),
+        lambda self, what, function, questions: remembering.FileSource.map(
+            self, what, function, questions[-1:]
+        ),
     )
     trace.add(3)
     with pytest.raises(TraceError, match="a segment is missing"):

@@ -12,9 +12,10 @@ import pytest
 
 from inga.cli import webhook
 from inga.lab.traces import TraceRecipe, make
-from inga.pipeline import watching
+from inga.pipeline import remembering, watching
 from inga.pipeline.jobs import check_trace
-from inga.pipeline.watching import Memory, NewViolations, Watch, watch_trace
+from inga.pipeline.remembering import Memory, NewViolations
+from inga.pipeline.watching import Watch, watch_trace
 
 from ..certify.world import store, wander
 from .test_watch import Growing
@@ -66,6 +67,29 @@ def test_a_watcher_that_was_killed_does_not_tell_again(tmp_path: Path) -> None:
     assert not {notice.name for notice in first} & {notice.name for notice in second}
 
 
+def test_a_receiver_can_tell_repeats_from_what_has_come_since(tmp_path: Path) -> None:
+    """A watcher that is killed when it has told something, and before it has written that down."""
+    trace, memory = disordered(tmp_path), str(tmp_path / "memory")
+    first: list[dict[str, Any]] = []
+    watch = Watch(str(trace.target), ["causal"], Memory(memory), goes_on=True)
+    while not first:
+        trace.add()
+        certificate = watch.look(None, lambda *_: None)
+        assert certificate is not None
+        first = [notice.to_json() for notice in watch.memory.notices(certificate, 5)]
+    again = Memory(memory)
+    watch = Watch(str(trace.target), ["causal"], again, goes_on=True)
+    trace.add(6)
+    certificate = watch.look(None, lambda *_: None)
+    assert certificate is not None
+    (notice,) = (notice.to_json() for notice in again.notices(certificate, 50))
+    assert notice["since"] == first[0]["since"] == 0 and notice["total"] > first[0]["total"]
+    assert notice["id"] != first[0]["id"] == f"{notice['run']}/causal/1-{first[0]['total']}"
+    examples = [each["id"] for each in notice["examples"]]
+    assert len(set(examples)) == len(examples) == notice["total"]
+    assert {each["id"] for each in first[0]["examples"]} < set(examples)
+
+
 def test_what_did_not_arrive_is_told_again_under_the_same_name(tmp_path: Path) -> None:
     trace, heard = disordered(tmp_path), []
     trace.finish()
@@ -86,7 +110,7 @@ def test_what_did_not_arrive_is_told_again_under_the_same_name(tmp_path: Path) -
 def test_files_of_a_checkpoint_are_made_one_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "LOOKS_KEPT", 3)
+    monkeypatch.setattr(remembering, "LOOKS_KEPT", 3)
     trace, memory = disordered(tmp_path), tmp_path / "memory"
     segments = len(trace.left)
     for _ in looked(trace, Memory(str(memory))):
@@ -153,7 +177,7 @@ def test_a_web_server_is_told_and_asked_again_if_it_fails(hook: tuple[str, type[
     notice = NewViolations("run", "causal", 2, 5, []).to_json()
     kind.answers[:] = [503]
     assert webhook.post(url, notice) == "" and kind.heard == [notice, notice]
-    assert (notice["id"], notice["new"]) == ("run/causal/3", 3)
+    assert (notice["id"], notice["new"]) == ("run/causal/3-5", 3)
     kind.heard.clear()
     kind.answers[:] = [404]
     assert webhook.post(url, notice).startswith("404") and len(kind.heard) == 1

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from inga.sim.trials import simulate_trial
-from inga.trace import MemoryTrace, Row, Stamps, rows, steps, write_jsonl
+from inga.trace import MemoryTrace, Row, Stamps, pack_deps, rows, steps, write_jsonl
+from inga.trace.stamps import PAGE_OCTETS
 from inga.trial.trial import Trial
 
 from .lecture import out_of_place, told_in_place, told_wrong
@@ -224,6 +225,23 @@ def test_stamps_of_sends_that_are_missing_are_unknown() -> None:
     assert stamps.find(0, 3) == [3, 0]
     for src, seq in ((0, 1), (0, 2), (0, 4), (0, 0), (0, -1), (1, 1), (None, 1), (0, None)):
         assert stamps.find(src, seq) is None
+
+
+def test_stamps_beyond_what_fits_into_memory_are_in_a_file() -> None:
+    """Of three pages at a time, all of which are written, put away and asked for again."""
+    few = Stamps(3, octets_max=3 * PAGE_OCTETS)
+    sent = [(src, seq) for seq in range(1, 2001) for src in range(3)]
+    for src, seq in [*sent, (1, 7)]:  # which counts again from an earlier number
+        few.add(src, seq, pack_deps((seq, src, 2 * seq), 3), pos=10 * seq + src)
+    assert len(few._pages) == 3 < len(few._places)
+    for src, seq in reversed(sent):
+        vector = [seq, src, 2 * seq]
+        vector[src] = seq
+        assert few.find(src, seq) == vector and few.sent_at(src, seq) == 10 * seq + src
+    assert few.sent_at(0, 5000) == 20_000, "the last one that is known"
+    assert few.find(0, 2001) is None and few.sent_at(0, 0) == 0
+    assert len(few._pages) == 3
+    few.close()
 
 
 # From runs

@@ -17,6 +17,7 @@ from inga.model.errors import IngaError, TraceError, UsageError
 from inga.pipeline.jobs import check_trace
 from inga.trace import Row, read_manifest, read_processes, rows, write_shiviz
 from inga.trace.importers import DEFAULT, Roles, TableColumns, import_log, json_text, text
+from inga.trace.importers import write as importing
 from inga.trace.importers.shiviz import LINEAR
 from inga.trace.importers.text import compile_pattern
 
@@ -743,3 +744,58 @@ def test_own_runs_make_a_log_whose_clocks_are_right(tmp_path: Path) -> None:
     assert [(row.process, row.seq) for row in rows(tmp_path / "out")] == [
         (row.process, row.pos) for row in ours
     ]
+
+
+# ---- long work
+
+
+SPANS = {
+    "resourceSpans": [
+        {
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": name}}]},
+            "scopeSpans": [
+                {
+                    "spans": [
+                        {"traceId": "aa", "spanId": f"{at:02x}", "name": "work", "kind": 1}
+                        | {"startTimeUnixNano": str(at), "endTimeUnixNano": str(at + 5)}
+                    ]
+                }
+            ],
+        }
+        for at, name in enumerate("ab")
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "options"),
+    [
+        ("shiviz", LOG, {}),
+        ("otel", json.dumps(SPANS), {}),
+        ("table", "p,k,m\na,send,1\nb,receive,1\n", {"columns": TableColumns({"process": "p", "kind": "k", "message": "m"})}),
+    ],
+)  # fmt: skip
+def test_progress_goes_on_while_rows_are_sorted_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, content: str, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(importing, "INSTRUCTIONS", 1)
+    told: list[int | None] = []
+    found = import_log(format, write(tmp_path, content), tmp_path / "out", progress=told.append, **options)
+    counts = [done for done in told if done is not None]
+    read = {"shiviz": found.events, "otel": found.events // 2, "table": found.events}[format]
+    assert counts == list(range(1, read + found.events + 1)), (
+        "those that were read, then those that were written"
+    )
+    assert (None in told) == (format != "shiviz"), "which needs no sorting"
+
+
+def test_sorting_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "INSTRUCTIONS", 1)
+
+    def interrupt(done: int | None) -> None:
+        if done is None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_log("otel", write(tmp_path, json.dumps(SPANS)), tmp_path / "out", progress=interrupt)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.log"]

@@ -22,12 +22,14 @@ from inga.trace import (
     read_manifest,
     read_processes,
     read_segment,
+    reader,
     rows,
     schema,
     segments,
     table,
 )
 from inga.trace.columns import to_rows, widen
+from inga.trace.reader import read_pieces
 
 MakeTrace = Callable[..., Path]
 
@@ -42,6 +44,23 @@ def trace(make_trace: MakeTrace) -> Path:
                 deps = (number, 0, 0) if number % 2 else None
                 writer.row("send", number, 1, process, number + 1, deps=deps, dst=0b110 if number else None)
     return directory
+
+
+def test_a_segment_in_pieces(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = trace / "events" / "0-00000.parquet"
+    rewrite(path, lambda _: pa.concat_tables(pq.read_table(each.path) for each in segments(trace)[:3]))
+    whole = read_segment(path, 3, process=0, first=1)
+    for counts, most in ((1 << 20, 4), (3 * 4, 4), (3 * 2 + 1, 2), (1, 1)):
+        monkeypatch.setattr(reader, "ROWS_AT_ONCE", 4)
+        monkeypatch.setattr(reader, "COUNTS_AT_ONCE", counts)
+        pieces = list(read_pieces(path, 3, process=0, first=1))
+        assert max(piece.num_rows for piece in pieces) == most
+        assert list(to_rows(pa.concat_tables(pieces))) == list(to_rows(whole))
+    columns = ("process", "pos")
+    rewrite(path, lambda table: table.take([0, 1, 2, 4, 5]))
+    for first in (1, None):
+        known: Any = {"process": 0, "first": first, "columns": columns}
+        refused(lambda known=known: read_pieces(path, 3, **known), "position 4 is missing, 5 is in its place")
 
 
 def refused(call: Callable[[], Any], *parts: str) -> None:

@@ -29,19 +29,20 @@ def certify(
     witnesses: int = WITNESSES,
     seed: int | None = None,
     growing: bool = False,
+    explained: bool = True,
 ) -> Certificate:
     """Answer the checks of these names. Of a trace that is `growing`, a newcomer may be named before anybody has
-    written a vector with room for it."""
+    written a vector with room for it. Without being `explained`, violations are counted and nothing else."""
     keys = Keys.draw(len(source.processes), seed)
     questions = [(segment, keys) for segment in range(len(source.segment_names))]
     found = source.map("segments read", work.summarise, questions)
     if not growing:
         check_widths([summary for _, summary in found], source.processes)
-    evidence = Evidence(source, line_up(found, source.processes), checks, keys, witnesses)
+    evidence = Evidence(source, line_up(found, source.processes), checks, keys, witnesses, growing)
     bad = [
         each for check in CHECKS.values() if check.name in evidence.wanted for each in check.judge(evidence)
     ]
-    summaries, explainer = evidence.summaries, Explainer(evidence)
+    summaries, explainer = evidence.summaries, Explainer(evidence) if explained else None
     return Certificate(
         events=sum(summary.events for summary in summaries),
         messages=sum(summary.sends for summary in summaries),
@@ -49,16 +50,18 @@ def certify(
         payloads=sum(summary.payloads for summary in summaries),
         names=evidence.names,
         checks=[_answer(name, evidence, explainer, bad) for name in checks],
-        groups=group_by_root(evidence.names, bad, evidence.restarts, explainer),
+        groups=group_by_root(evidence.names, bad, evidence.restarts, explainer) if explainer else [],
     )
 
 
-def _answer(name: str, evidence: Evidence, explainer: Explainer, found: list[Bad]) -> Answer:
+def _answer(name: str, evidence: Evidence, explainer: Explainer | None, found: list[Bad]) -> Answer:
     bad = [each for each in found if each.check == name]
     violations = sum(each.count for each in bad)
     reasons = evidence.open.get(name, [])
     verdict = FAIL if violations else UNKNOWN if reasons else PASS
-    witnesses = [explainer.witness(row, each) for row, each in _spread(bad, evidence.witnesses)]
+    witnesses = []
+    if explainer is not None:
+        witnesses = [explainer.witness(row, each) for row, each in _spread(bad, evidence.witnesses)]
     return Answer(name, verdict, violations, "; ".join(reasons), witnesses, evidence.warnings.get(name, []))
 
 

@@ -26,6 +26,8 @@ def unlike_others(evidence: Evidence) -> Iterator[Bad]:
             continue
         known = max((link.summary.sent_high for link in evidence.lines[source]), default=0)
         links = [link for link in evidence.links if link.summary.delivered_high[source] > known]
+        if evidence.growing:  # what folds hold was compared when it came
+            links = [link for link in links if link.summary.segments == 1]
         highs = sorted({int(link.summary.delivered_high[source]) for link in links})
         for numbers in _ranges(highs, known + 1, max(ROWS_AT_ONCE // len(evidence.processes), 1)):
             questions = [

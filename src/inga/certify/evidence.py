@@ -76,7 +76,13 @@ class Evidence:
     """All that is known of one trace while its checks are judged, and what the judges have noted."""
 
     def __init__(
-        self, source: Source, lines: list[Line], wanted: Iterable[str], keys: Keys, witnesses: int
+        self,
+        source: Source,
+        lines: list[Line],
+        wanted: Iterable[str],
+        keys: Keys,
+        witnesses: int,
+        growing: bool = False,
     ) -> None:
         self.source = source
         self.processes = source.processes
@@ -87,6 +93,7 @@ class Evidence:
         self.wanted = frozenset(wanted)  # names of checks
         self.keys = keys
         self.witnesses = witnesses
+        self.growing = growing  # rows will follow, so that what folds hold may be left for the end
         self.listed_max = max(witnesses, EXPLAINED_MAX)  # violations of one kind to list
         self.open: dict[str, list[str]] = {}  # per check, why it cannot be decided
         self.warnings: dict[str, list[str]] = {}  # per check, what is strange but breaks nothing

@@ -10,6 +10,7 @@ from inga.certify.combine import Line, Pair, PlacedChunk
 from inga.certify.compare import Deliveries, Range, Sends
 from inga.certify.copies import unlike_others
 from inga.certify.evidence import Evidence
+from inga.certify.fold import forgotten
 from inga.certify.membership import Membership, crashed, has_left
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
@@ -33,7 +34,7 @@ def _compare(evidence: Evidence) -> list[Bad]:
     """What is wrong between them. Rounds are so small that memory does not depend on the trace."""
     judge = _Judge(evidence)
     bad: list[Bad] = []
-    for group, numbers in _rounds(evidence.lines, evidence.unequal):
+    for group, numbers in _rounds(evidence.lines, evidence.unequal, evidence.growing):
         questions = [
             (link.segment, (evidence.keys, wanted))
             for link in evidence.links
@@ -45,14 +46,28 @@ def _compare(evidence: Evidence) -> list[Bad]:
     return bad
 
 
-def _rounds(lines: list[Line], pairs: list[Pair]) -> Iterator[tuple[list[Pair], Range]]:
-    for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        group = pairs[start : start + PAIRS_AT_ONCE]
+def _rounds(lines: list[Line], pairs: list[Pair], growing: bool) -> Iterator[tuple[list[Pair], Range]]:
+    """Which pairs to compare, and which of their messages. Of a growing trace those of which folds hold rows are left for the
+    end: they were compared when these rows came."""
+    for first, group in _groups(lines, pairs, growing):
         width = ROWS_AT_ONCE // len(group)
-        high = max(sent_high(lines[pair.source]) for pair in group)
-        for low in range(1, high + 1, width):
+        high = max(first - 1, *(sent_high(lines[pair.source]) for pair in group))
+        for low in range(first, high + 1, width):
             yield group, Range(low, min(low + width, high + 1))
         yield group, Range(high + 1, NEVER)  # of which nothing was sent
+
+
+def _groups(lines: list[Line], pairs: list[Pair], growing: bool) -> Iterator[tuple[int, list[Pair]]]:
+    """Some pairs at a time, and the first number to compare."""
+    left: dict[int, list[Pair]] = {1: pairs}
+    if growing and any(link.summary.segments > 1 for line in lines for link in line):
+        left = {}
+        for source in sorted({pair.source for pair in pairs}):
+            mine = [pair for pair in pairs if pair.source == source]
+            left.setdefault(forgotten(lines, source) + 1, []).extend(mine)
+    for first, some in left.items():
+        for start in range(0, len(some), PAIRS_AT_ONCE):
+            yield first, some[start : start + PAIRS_AT_ONCE]
 
 
 def sent_high(line: Line) -> int:

@@ -148,6 +148,7 @@ class Summary:
     requested_high: int = 0
     echoed_ahead: int = 0  # the highest own number that was delivered here before this chunk has sent it
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
+    segments: int = 1  # more if this is a fold: `inga.certify.fold`
 
     @property
     def last(self) -> int:

@@ -75,6 +75,7 @@ class Outline:
     receipts: int  # rows that make a message a cause
     sent_low: int  # the lowest number sent, 0 if none
     sends: int  # rows
+    sent_first: int  # the position of the first of them, 0 if there is none
 
     @property
     def last(self) -> int:
@@ -114,25 +115,45 @@ def steps_of(chunk: Chunk) -> Steps:
 # ---- asked of segments
 
 
+class Unstampable(TraceError):
+    """A row that makes vectors impossible. Kernels know numbers of processes; whoever has their names tells it with them."""
+
+    def __init__(self, process: int, pos: int, src: int, seq: int, what: str) -> None:
+        # No text for the base class: what it is given is what an exception is made of again, behind a pickle.
+        super().__init__(process, pos, src, seq, what)
+        self.process, self.pos, self.src, self.seq, self.what = process, pos, src, seq, what
+
+    def tell(self, names: Sequence[str], place: str = "") -> str:
+        """In one sentence; `place` is the file that has the row, or the line that it was made of."""
+        where = f"at position {self.pos:,}" + (f" ({place})" if place else "")
+        return f"{names[self.process]} has message {self.seq} of {names[self.src]} {where}, {self.what}."
+
+    def __str__(self) -> str:
+        return self.tell([f"process {at}" for at in range(max(self.process, self.src) + 1)])
+
+
+UNSENT = "but no row says that it was sent: what precedes it is not known"
+CIRCLE = "before it can have been sent: the trace goes round in a circle"
+AGAIN = "which counts its messages again from an earlier number, so that vectors cannot tell them apart"
+
+
 def outline(steps: Steps, times: Ints, n: int) -> Outline:
-    sends = steps.seq[steps.kind == SEND]
-    if (np.diff(sends) <= 0).any():
-        raise _counts_again(steps.process)
+    rows = np.flatnonzero(steps.kind == SEND)
+    sends = steps.seq[rows]
+    if (again := np.diff(sends) <= 0).any():
+        at = rows[int(np.argmax(again)) + 1]
+        raise Unstampable(steps.process, int(steps.pos[at]), steps.process, int(steps.seq[at]), AGAIN)
     received = np.zeros(n, np.int64)
     got = steps.kind != SEND
     np.maximum.at(received, steps.src[got], steps.seq[got])
     since, until = (int(times[0]), int(times.max())) if len(times) else (0, 0)
     sent_low, sent = (int(sends[0]), int(sends[-1])) if len(sends) else (0, 0)
     receipts = int((steps.kind == RECEIPT).sum())
+    sent_first = int(steps.pos[rows[0]]) if len(sends) else 0
     return Outline(
-        steps.process, steps.first, steps.events, since, until, sent, received, receipts, sent_low, len(sends)
-    )
-
-
-def _counts_again(process: int) -> TraceError:
-    return TraceError(
-        f"Process {process} counts its messages again from an earlier number, so vectors cannot tell them apart."
-    )
+        steps.process, steps.first, steps.events, since, until, sent, received, receipts, sent_low, len(sends),
+        sent_first,
+    )  # fmt: skip
 
 
 def place(steps: Steps, times: Ints, moments: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
@@ -170,10 +191,7 @@ def crossings(steps: Steps, cuts: Cuts) -> tuple[Ints, Ints]:
     unsent = sent_in == len(cuts.sent)
     if unsent.any():
         at = int(np.argmax(unsent))
-        raise TraceError(
-            f"Process {steps.process} has message {seq[at]} of process {src[at]} at position "
-            f"{steps.pos[got][at]}, but no row says that it was sent: what precedes it is not known."
-        )
+        raise Unstampable(steps.process, int(steps.pos[got][at]), int(src[at]), int(seq[at]), UNSENT)
     pairs = np.unique(np.stack([src, seq], axis=1)[sent_in < here], axis=0)
     return pairs[:, 0], pairs[:, 1]
 
@@ -190,7 +208,7 @@ class SlicePlan:
         highest = [0] * n
         for each in sorted(self._outlines.values(), key=lambda each: (each.process, each.first)):
             if each.sent and each.sent_low <= highest[each.process]:
-                raise _counts_again(each.process)
+                raise Unstampable(each.process, each.sent_first, each.process, each.sent_low, AGAIN)
             highest[each.process] = max(highest[each.process], each.sent)
         ordered = sorted(self._outlines.values(), key=lambda each: each.until)
         rows = np.cumsum([each.events for each in ordered]) if ordered else np.zeros(1, np.int64)
@@ -382,10 +400,7 @@ def _walked(part: Slice, start: Ints, lines: Ints, places: Ints, own: Ints) -> I
     stuck = np.flatnonzero(done < part.begins[1:])
     if len(stuck):
         row = int(done[stuck[0]])
-        raise TraceError(
-            f"Process {stuck[0]} has message {part.seq[row]} of process {part.src[row]} at position "
-            f"{part.pos[row]}, before it can have been sent: the trace goes round in a circle."
-        )
+        raise Unstampable(int(stuck[0]), int(part.pos[row]), int(part.src[row]), int(part.seq[row]), CIRCLE)
     return clocks
 
 

@@ -5,6 +5,7 @@
   inga bench latency
   inga bench check --quick --members 8
   inga bench pipeline --members 8,64 --events 10000000
+  inga bench pipeline --commands metrics,stamp
   inga bench co --members 4,8 --sizes 512
   inga bench sco
   inga bench remiop
@@ -73,6 +74,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--large", action="store_true", help="check, pipeline: also 10 and 100 million events")
     add(
+        "--commands",
+        type=_words,
+        default=[],
+        metavar="C,C",
+        help="pipeline: only these (default check,metrics,stamp,order)",
+    )
+    add(
         "--soak",
         type=float,
         metavar="SECONDS",
@@ -101,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.quiet:
             tell(f"measuring {what}", file=sys.stderr)
 
+    if options.commands and options.name != "pipeline":
+        raise UsageError(f"--commands are those of the pipeline, and {options.name} has none: leave it out")
     if options.page is not None and options.name != "scale":
         raise UsageError(f"--page draws the curves of scale, and {options.name} has none: leave it out")
     notes: list[str] = []
@@ -144,6 +154,11 @@ def _measure(
 
         chosen = {"members": options.members} if options.members else {}
         chosen |= {"sizes": options.events} if options.events else {}
+        chosen |= {"commands": options.commands} if options.commands else {}
+        for name in options.commands:
+            if name not in bench_pipeline.ACTIONS:
+                known = ", ".join(bench_pipeline.ACTIONS)
+                raise UsageError(f"--commands knows no {name!r}; there are {known}")
         repetitions = 1 if options.quick else options.repeat
         return bench_pipeline.run(progress, large=options.large, repetitions=repetitions, **chosen), ""
     if options.name == "scale":
@@ -184,6 +199,10 @@ def _measure(
         rows += bench_net.in_pairs(progress, bench_net.TOTAL, bench_net.FAST, **pairs)
     profile = bench_net.profile(groups[0], options.sizes[-1]) if options.profile else ""
     return rows, profile
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
 
 
 def _numbers(text: str) -> list[int]:

@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
     if options.bad < 0:
         raise UsageError(f"--bad is a number of lines from 0 on, not {options.bad}")
     started = monotonic()
-    progress = ProgressLine("events read", None, quiet=options.quiet)
+    progress = ProgressLine("events read and written", None, quiet=options.quiet)
     try:
         found = import_log(
             options.format,

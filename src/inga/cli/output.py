@@ -64,8 +64,11 @@ class ProgressLine:
         self._terminal = sys.stderr.isatty()
         self._started = self._shown = monotonic()
         self._drawn = False
+        self._done = 0
 
-    def __call__(self, done: int) -> None:
+    def __call__(self, done: int | None) -> None:
+        """So many are done; None: as many as before, and something goes on."""
+        self._done = done = self._done if done is None else done
         now = monotonic()
         if self._quiet or now - self._shown < (self.BAR_SECONDS if self._terminal else self.LINE_SECONDS):
             return

@@ -25,7 +25,8 @@ from inga.cli.webhook import check_url, post
 from inga.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from inga.pipeline.watching import Looked, NewViolations
+    from inga.pipeline.remembering import NewViolations
+    from inga.pipeline.watching import Looked
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

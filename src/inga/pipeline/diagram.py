@@ -1,13 +1,16 @@
-"""The rows of a trace that its space-time diagram shows: all of them, or what is around violations, or the beginning."""
+"""The rows of a trace that its space-time diagram shows: all of them, or what is around violations, or the beginning.
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+Segments are read one after the other, and of what was read no more is kept than is drawn, so that the size of a trace makes no
+difference to memory.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from inga.certify.verdict import Certificate, Witness
 from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_file
-from inga.trace.drawing import COLUMNS_DRAWN, STEPS_DRAWN, Drawing, from_table
+from inga.trace.drawing import CLOCKS_MAX, COLUMNS_DRAWN, STEPS_DRAWN, Drawing, from_table
 
 EVENTS_MAX = 1 << 20  # that a page carries, some ten bytes each
 PLACES_MAX = 8
@@ -15,7 +18,8 @@ LEAD = 0.6  # of the time a violation takes, shown before and after it at least
 LEAD_MIN = 1_000_000  # nanoseconds
 WIDER = 4  # times as much is looked at, as long as there is room for more
 SHARE_DRAWN = 4  # of the rows of a trace at least one in so many is drawn, as a rule
-TABLES_KEPT = 16
+SPARE = 1.5  # times what is wanted is collected before the rest is left out: that costs a copy
+ROWS_KEPT_MAX = 1 << 20  # of segments that were read, in case they are asked for again
 
 
 class Extent(NamedTuple):
@@ -51,27 +55,37 @@ class TimeWindow:
         self._length = max((each.end for each in extents), default=0) - min(
             (each.begin for each in extents), default=0
         )
+        self._rows = sum(each.last - each.first + 1 for each in extents)
         # Only imported events have their arrows from vectors, which are most of what a trace weighs.
-        is_import = files.trace.manifest.is_import
-        self._columns = (*COLUMNS_DRAWN, "deps") if is_import else COLUMNS_DRAWN
-        self._table = lru_cache(TABLES_KEPT)(self._read)
+        has_clocks = files.trace.manifest.is_import and min(self._rows, events_max) * n <= CLOCKS_MAX
+        self._columns = (*COLUMNS_DRAWN, "deps") if has_clocks else COLUMNS_DRAWN
+        self._tables: dict[int, Any] = {}  # of segments that were read last, the newest at the end
 
     def pick(self, certificate: Certificate) -> tuple[Drawing, str]:
         """What to draw, and a sentence that says what that is."""
-        rows = sum(each.last - each.first + 1 for each in self._extents.values())
-        if rows <= SHARE_DRAWN * self._max:
-            whole = _joined([self._empty(), *map(self._table, self._extents)])
-            if whole.num_rows <= self._max:
-                return from_table(whole), "Everything that happened to messages is here"
+        rows = self._rows
+        if rows <= SHARE_DRAWN * self._max and (whole := self._whole()) is not None:
+            return from_table(whole), "Everything that happened to messages is here"
         witnesses = [witness for check in certificate.checks for witness in check.witnesses]
         places = _distinct(witnesses)[:PLACES_MAX]
         if not places:
             found = from_table(self._beginning())
             return found, f"The first {len(found):,} events are here, of {rows:,} rows in all"
         near = _joined(self._around(witness, self._max // len(places)) for witness in places)
+        self._tables.clear()
         found, plural = from_table(_unique(near)), "s" if len(places) > 1 else ""
         which = f"{len(found):,} events around {len(places)} violation{plural}"
         return found, f"{which} are here, of {rows:,} rows in all"
+
+    def _whole(self) -> Any | None:
+        """All that is drawn, if that is not too much."""
+        found, rows = [self._empty()], 0
+        for at in self._extents:
+            found.append(self._read(at))
+            rows += found[-1].num_rows
+            if rows > self._max:
+                return None
+        return _joined(found)
 
     def _beginning(self) -> Any:
         """The first events of all, as far as the segments that are read reach."""
@@ -82,12 +96,11 @@ class TimeWindow:
             return self._empty()
         begin = min(each.begin for each in firsts.values())
         # Up to where the first segments of all processes reach.
-        found = self._between(begin, min(each.end for each in firsts.values()))
-        return found.sort_by("time").slice(0, self._max)
+        reach = min(each.end for each in firsts.values())
+        return self._nearest(begin, begin, reach, self._max, self._read)
 
     def _around(self, witness: Witness, count: int) -> Any:
         """The rows that a violation is about, and those nearest to them."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         keys = {(witness.process, pos) for pos in (witness.pos, witness.other_pos) if pos}
@@ -97,29 +110,30 @@ class TimeWindow:
         if not about.num_rows:
             return about
         span = pc.min_max(about["time"]).as_py()
+        middle = (span["min"] + span["max"]) // 2
         lead = max(int((span["max"] - span["min"]) * LEAD), LEAD_MIN)
-        near = self._between(span["min"] - lead, span["max"] + lead)
+        near = self._nearest(middle, span["min"] - lead, span["max"] + lead, count, self._table)
         while near.num_rows < count and lead < self._length:
             lead *= WIDER
-            near = self._between(span["min"] - lead, span["max"] + lead)
-        middle = pa.scalar((span["min"] + span["max"]) // 2)
-        near = near.append_column("away", pc.abs(pc.subtract(near["time"], middle))).sort_by("away")
-        return _joined([about, near.drop_columns(["away"]).slice(0, max(count - about.num_rows, 0))])
+            near = self._nearest(middle, span["min"] - lead, span["max"] + lead, count, self._table)
+        return _joined([about, _trimmed(near, middle, max(count - about.num_rows, 0))])
 
     # ---- rows
 
-    def _between(self, begin: int, end: int) -> Any:
-        """Rows within a span of time; of each segment at most as many as are drawn in all."""
+    def _nearest(self, moment: int, begin: int, end: int, count: int, read: Callable[[int], Any]) -> Any:
+        """Of the rows within a span of time, so many that are nearest to a moment."""
         import pyarrow.compute as pc
 
-        found = [self._empty()]
+        found = self._empty()
         for at, each in self._extents.items():
             if each.end < begin or each.begin > end:
                 continue
-            table = self._table(at)
+            table = read(at)
             inside = pc.and_(pc.greater_equal(table["time"], begin), pc.less_equal(table["time"], end))
-            found.append(table.filter(inside).slice(0, self._max))
-        return _joined(found)
+            found = _joined([found, table.filter(inside)])
+            if found.num_rows > SPARE * count:
+                found = _trimmed(found, moment, count)
+        return _trimmed(found, moment, count)
 
     def _row(self, process: int, pos: int) -> Any | None:
         import pyarrow.compute as pc
@@ -132,6 +146,19 @@ class TimeWindow:
 
     def _process(self, segment: int) -> int:
         return self._files.trace.files[segment].process
+
+    def _table(self, segment: int) -> Any:
+        """The same as `_read`, for segments that may be asked for several times."""
+        table = self._tables.pop(segment, None)
+        if table is None:
+            table = self._read(segment)
+            while self._tables and self._rows_kept() + table.num_rows > ROWS_KEPT_MAX:
+                del self._tables[next(iter(self._tables))]
+        self._tables[segment] = table
+        return table
+
+    def _rows_kept(self) -> int:
+        return sum(each.num_rows for each in self._tables.values())
 
     def _read(self, segment: int) -> Any:
         """Those rows of a segment that are drawn."""
@@ -156,6 +183,16 @@ def _joined(tables: Iterable[Any]) -> Any:
     import pyarrow as pa
 
     return pa.concat_tables(tables)
+
+
+def _trimmed(table: Any, moment: int, count: int) -> Any:
+    """So many of its rows that are nearest to a moment, in their order. The other rows are let go."""
+    import numpy as np
+
+    if table.num_rows <= count:
+        return table
+    away = np.abs(table["time"].to_numpy() - moment)
+    return table.take(np.sort(np.argsort(away, kind="stable")[:count]))
 
 
 def _unique(table: Any) -> Any:

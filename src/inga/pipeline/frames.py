@@ -77,7 +77,7 @@ def watch(
 def metrics(spark: "SparkSession", path: str, *, one_clock: bool = False) -> "Metrics":
     """Measure a trace. `one_clock` says that the wall clocks of all processes are the same, where the trace does not."""
     measured = measure_trace(path, one_clock=one_clock, session=spark)
-    frames = {name: spark.createDataFrame(table) for name, table in measured.tables.items()}
+    frames = {name: _frame_of(spark, table) for name, table in measured.tables.items()}
     return Metrics(frames, measured.reason)
 
 
@@ -101,6 +101,15 @@ def order(
 def stamp(spark: "SparkSession", path: str, out: str) -> StampResult:
     """Write a trace once more, with vectors: `read(spark, out)`."""
     return stamp_trace(path, out, session=spark)
+
+
+def _frame_of(spark: Any, table: Any) -> "DataFrame":
+    """An Arrow table as a DataFrame. Over Spark Connect one without rows needs a schema to become one."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    kind = from_arrow_schema(table.schema)
+    frame: DataFrame = spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], kind)
+    return frame
 
 
 class CheckedTrace:
@@ -161,8 +170,7 @@ class CheckedTrace:
     def _frame(self, table: Any) -> "DataFrame":
         if self._spark is None:
             raise UsageError("without a Spark session there are no DataFrames of it: see .arrow and .pandas")
-        frame: DataFrame = self._spark.createDataFrame(table)
-        return frame
+        return _frame_of(self._spark, table)
 
     def __repr__(self) -> str:
         checks = ", ".join(f"{check.name} {check.verdict}" for check in self.certificate.checks)

@@ -27,13 +27,14 @@ from inga.certify.slice import (
     SlicePlan,
     Steps,
     Symbols,
+    Unstampable,
     steps_of,
 )
 from inga.model.errors import TraceError, UsageError
 from inga.model.steps import GROUP, MESSAGE
 from inga.pipeline.files import Files, TaskProgress, files_of
 from inga.pipeline.session import LOCAL, using
-from inga.pipeline.storage import File, is_remote, open_trace, read_file
+from inga.pipeline.storage import File, StoredTrace, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
 from inga.trace.columns import fixed_binary
 from inga.trace.manifest import MANIFEST
@@ -89,7 +90,12 @@ def stamp_trace(
     try:
         with using(session, master) as spark:
             work = _Work(files_of(spark, trace, progress), counts_max)
-            work.run(hidden)
+            try:
+                work.run(hidden)
+            except Unstampable as error:
+                raise TraceError(
+                    error.tell([each.name for each in trace.processes], _place(trace, error))
+                ) from None
         if target.exists():
             target.rmdir()
         os.replace(hidden, target)
@@ -230,6 +236,17 @@ class _Task:
     def steps(self, n: int, receipt: str) -> list[Steps]:
         parts = [_read(file, n, receipt)[0] for file in self.files]
         return [part.between(int(self.after[part.process]), int(self.upto[part.process])) for part in parts]
+
+
+def _place(trace: StoredTrace, error: Unstampable) -> str:
+    """The file with a row, or the line of a log that it was made of."""
+    for file in trace.files:
+        if file.process == error.process:
+            table = read_file(file, trace.n, ("process", "pos", "ref"))
+            at = error.pos - table.column("pos")[0].as_py() if table.num_rows else -1
+            if 0 <= at < table.num_rows:
+                return table.column("ref")[at].as_py() or file.name if trace.manifest.is_import else file.name
+    return ""
 
 
 def _is_sent_in(cuts: Cuts, message: tuple[int, int], number: int) -> bool:

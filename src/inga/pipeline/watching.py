@@ -1,70 +1,35 @@
 """Certifying a trace while it grows: each look reads the segments that are new, and no others.
 
-What is carried from look to look are the summaries of `inga.certify`: with them, a look at the whole trace costs
-the driver a few vectors per segment, and the workers only what has come since. While the trace grows, only what
+What is carried from look to look are the summaries of `inga.certify`, those of long ago as one (`remembering`): with them, a look at
+the whole trace costs the driver a few vectors, and the workers only what has come since. While the trace grows, only what
 can never be put right again is judged: `Check.growing` says when.
 
 At the end all checks are answered from the same summaries, so the verdict is that of `inga check`.
 
 Whoever wants to hear of violations as they come is told of each once. What was told is written down afterwards, so a watcher that is
-killed in between tells it again, under the same name: the one who hears it can know that it is the same.
+killed in between tells it again: by the numbers of the violations the one who hears it can know what it has heard.
 """
 
-import json
 import os
-import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from random import SystemRandom
+from dataclasses import dataclass, replace
 from time import perf_counter, sleep, time
 from typing import Any
 
-from inga.certify import work
 from inga.certify.certificate import WITNESSES, certify
 from inga.certify.checks import CHECKS, WhileGrowing
-from inga.certify.chunk import Chunk
-from inga.certify.scan import Summary
-from inga.certify.verdict import FAIL, Certificate, Witness
-from inga.model.errors import TraceError, UsageError
-from inga.pipeline.certify import FileSource
-from inga.pipeline.files import Files, TaskProgress, files_of
+from inga.certify.verdict import FAIL, Certificate
+from inga.model.errors import TraceError
+from inga.pipeline.files import TaskProgress, files_of
 from inga.pipeline.jobs import choose_checks
+from inga.pipeline.remembering import Folded, Memory, NewViolations, RememberingSource
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, StoredTrace, is_remote, open_trace
-from inga.trace.directory import whole_file
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
-FORMAT = 7
-LOOKS_KEPT = 256  # files of a checkpoint, after which they are made one
-EXAMPLES_MAX = 200  # violations of a check that are looked through for new ones,
-TOLD_MAX = 1000  # and those of which is remembered that they were told
-
-
-@dataclass(frozen=True, slots=True)
-class NewViolations:
-    """Violations of one check that are new."""
-
-    run: str
-    check: str
-    since: int  # how many there were before
-    total: int
-    examples: list[Witness]  # some of the new ones
-
-    @property
-    def name(self) -> str:
-        """The same if it is told again."""
-        return f"{self.run}/{self.check}/{self.since + 1}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.name,
-            "run": self.run,
-            "check": self.check,
-            "new": self.total - self.since,
-            "total": self.total,
-            "examples": [witness.to_json() for witness in self.examples],
-        }
+EXAMPLES_MAX = 200  # violations of a check that are looked through for new ones
+IN_SEGMENTS = frozenset(("fifo", "causal", "stamps", "time"))
+"""Checks whose violations are each in one segment, which is not folded then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,147 +38,6 @@ class Looked:
 
     certificate: Certificate
     behind: float | None = None  # seconds since the oldest segment that was new appeared, if that is known
-
-
-class Memory:
-    """What was learned so far: the summaries of segments, and the verdict once there is one.
-
-    With a directory it outlives the process. Every look adds one file, which appears whole; a file that was not
-    finished is as if the look had not been.
-    """
-
-    def __init__(self, directory: str | None = None) -> None:
-        self.directory = None if directory is None else Path(directory)
-        self.seed = SystemRandom().getrandbits(64)
-        self.summaries: dict[str, Summary] = {}  # by the name of the segment
-        self.verdict: Certificate | None = None
-        self.rescans: dict[
-            str, Any
-        ] = {}  # what was wrong in segments that were looked at twice; they do not change
-        self.told: dict[str, int] = {}  # how many violations of each check,
-        self._examples: list[str] = []  # and which of them, the last ones
-        self._run = ""
-        self._asked: list[str] | None = None  # None: what the run claims, which may become less
-        self._n = self._looks = 0
-        if self.directory is not None and (self.directory / "head.json").exists():
-            self._load(self.directory)
-
-    def bind(self, trace: StoredTrace, asked: Sequence[str] | None) -> None:
-        """See that this is memory of that trace. If the trace has more processes now, vectors have more
-        entries, and all has to be read again."""
-        wanted = None if asked is None else list(asked)
-        if self._run and (self._run, self._asked) != (trace.manifest.run, wanted):
-            raise UsageError(
-                f"{self.directory} remembers another trace or other checks: name a new directory"
-            )
-        if self._n == trace.n:
-            return
-        self._run, self._asked, self._n, self._looks = trace.manifest.run, wanted, trace.n, 0
-        self.summaries.clear()
-        if self.directory is not None:
-            head = {
-                "format": FORMAT,
-                "run": self._run,
-                "checks": self._asked,
-                "n": self._n,
-                "seed": self.seed,
-            }
-            _put(self.directory / "head.json", json.dumps(head).encode())
-
-    def add(self, new: dict[str, Summary]) -> None:
-        if new:
-            self.summaries |= new
-            self._looks += 1
-            if self.directory is not None:
-                self._keep(self.directory, new)
-
-    def _keep(self, directory: Path, new: dict[str, Summary]) -> None:
-        old = sorted(directory.glob(f"{self._n}-*.pickle"))
-        is_full = len(old) >= LOOKS_KEPT
-        path = directory / f"{self._n}-{self._looks:06}.pickle"
-        _put(path, pickle.dumps(self.summaries if is_full else new))
-        for each in (
-            old if is_full else ()
-        ):  # whoever is killed here has some summaries twice, which are equal
-            each.unlink(missing_ok=True)
-
-    def notices(self, certificate: Certificate, examples_max: int) -> list[NewViolations]:
-        """What a certificate has that was not told yet."""
-        known = set(self._examples)
-        return [
-            NewViolations(
-                self._run,
-                check.name,
-                self.told.get(check.name, 0),
-                check.violations,
-                [each for each in check.witnesses if _example(each) not in known][:examples_max],
-            )
-            for check in certificate.checks
-            if check.violations > self.told.get(check.name, 0)
-        ]
-
-    def tell(self, notice: NewViolations) -> None:
-        """Remember that somebody was told."""
-        self.told[notice.check] = notice.total
-        self._examples = [*self._examples, *map(_example, notice.examples)][-TOLD_MAX:]
-        if self.directory is not None:
-            content = {"told": self.told, "examples": self._examples}
-            _put(self.directory / "told.json", json.dumps(content).encode())
-
-    def end(self, verdict: Certificate) -> None:
-        self.verdict = verdict
-        if self.directory is not None:
-            _put(self.directory / "verdict.pickle", pickle.dumps(verdict))
-
-    def _load(self, directory: Path) -> None:
-        try:
-            head = json.loads((directory / "head.json").read_bytes())
-            if head["format"] != FORMAT:
-                raise UsageError(f"{directory} was written by another version: name a new directory")
-            self._run, self._asked, self._n = head["run"], head["checks"], head["n"]
-            self.seed = head["seed"]
-            for path in sorted(directory.glob(f"{self._n}-*.pickle")):
-                self.summaries |= pickle.loads(path.read_bytes())
-                self._looks = int(path.stem.partition("-")[2])
-            if (directory / "told.json").exists():
-                content = json.loads((directory / "told.json").read_bytes())
-                self.told, self._examples = content["told"], content["examples"]
-            if (directory / "verdict.pickle").exists():
-                self.verdict = pickle.loads((directory / "verdict.pickle").read_bytes())
-        except (ValueError, KeyError, TypeError, pickle.UnpicklingError, EOFError) as error:
-            raise UsageError(f"{directory} is no checkpoint of inga watch: name a new directory") from error
-
-
-class RememberingSource(FileSource):
-    """Does not summarise a segment twice."""
-
-    def __init__(self, files: Files, checks: Sequence[str], memory: Memory) -> None:
-        super().__init__(files, checks)
-        self._memory = memory
-
-    def map(
-        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
-    ) -> list[tuple[int, Any]]:
-        if function is work.rescan:
-            return self._rescan(what, questions)
-        if function is not work.summarise:
-            return super().map(what, function, questions)
-        names, known = self.segment_names, self._memory.summaries
-        found = [(at, known[names[at]]) for at, _ in questions if names[at] in known]
-        new = super().map(what, function, [each for each in questions if names[each[0]] not in known])
-        self._memory.add({names[at]: summary for at, summary in new})
-        return found + new
-
-    def _rescan(self, what: str, questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
-        """What is wrong with a segment stays so: what comes before it does not change."""
-        names, known = self.segment_names, self._memory.rescans
-        new = [each for each in questions if names[each[0]] not in known]
-        known |= {names[at]: found for at, found in super().map(what, work.rescan, new)}
-        return [(at, known[names[at]]) for at, _ in questions]
-
-
-def _example(witness: Witness) -> str:
-    return f"{witness.check} {witness.process} {witness.pos} {witness.message[0]} {witness.message[1]}"
 
 
 class Watch:
@@ -234,6 +58,8 @@ class Watch:
         self._witnesses = witnesses
         self._compared = 0  # segments there were when messages were last compared
         self._trouble: str | None = None  # what was wrong at the last look
+        self._last: Certificate | None = None  # the last one that was explained
+        self._may_fold = True
         self._goes_on = goes_on
         self.violated: Certificate | None = None  # the first that had a violation
         self.behind: float | None = None  # at the last look
@@ -255,7 +81,7 @@ class Watch:
         trace = open_trace(self.path, session, growing=True)
         checks = choose_checks(trace, self._checks)
         self.memory.bind(trace, self._checks)
-        fresh = [file for file in trace.files if file.name not in self.memory.summaries]
+        fresh = [file for file in trace.files if not self.memory.knows(file.name)]
         new, since = len(fresh), _oldest(fresh)
         finished = is_finished(trace)
         judged = checks if finished else self._now(checks, len(trace.files), new)
@@ -264,19 +90,60 @@ class Watch:
         source = RememberingSource(files_of(session, trace, progress), checks, self.memory)
         # While the trace grows, new violations are looked for among many.
         shown = max(self._witnesses, EXAMPLES_MAX if self._goes_on and not finished else 0)
-        certificate = certify(source, judged, witnesses=shown, seed=self.memory.seed, growing=not finished)
+        source, certificate = self._certify(source, judged, shown, growing=not finished)
         self.behind = None if since is None else max(time() - since, 0.0)
         if finished:
             self.memory.end(certificate)
-        elif certificate.verdict == FAIL:
+            return certificate
+        if certificate.verdict == FAIL:
             self.violated = self.violated or certificate
+        self._may_fold &= all(
+            check.name in IN_SEGMENTS or not check.violations for check in certificate.checks
+        )
+        if self.memory.is_full() and self._may_fold and self._compared == len(trace.files):
+            self.memory.fold(source)
         return certificate
+
+    def _certify(
+        self, source: RememberingSource, checks: Sequence[str], witnesses: int, *, growing: bool
+    ) -> tuple[RememberingSource, Certificate]:
+        """Judge what is there. If somebody asks for rows that are in folds, all segments are summarised again; to keep that
+        from happening at every look, violations that were explained are not explained again."""
+        asked: Any = {"seed": self.memory.seed, "growing": growing, "witnesses": witnesses}
+        try:
+            if growing and self.memory.folds:
+                counted = certify(source, checks, explained=False, **asked)
+                if (known := self._explained(counted)) is not None:
+                    return source, known
+            certificate = certify(source, checks, **asked)
+        except Folded:
+            self.memory.unfold()
+            source = source.again()
+            certificate = certify(source, checks, **asked)
+        self._last = certificate
+        return source, certificate
+
+    def _explained(self, counted: Certificate) -> Certificate | None:
+        """The same with explanations, if they are those of the last time; None if something is new."""
+        last = {check.name: check for check in self._last.checks} if self._last is not None else {}
+        checks = []
+        for check in counted.checks:
+            if check.violations:
+                if check.name not in last or last[check.name].violations != check.violations:
+                    return None
+                check = replace(check, witnesses=last[check.name].witnesses)
+            checks.append(check)
+        groups = self._last.groups if self._last is not None else []
+        is_broken = any(check.violations for check in checks)
+        return replace(counted, checks=checks, groups=groups if is_broken else [])
 
     def _now(self, checks: Sequence[str], segments: int, new: int) -> list[str]:
         """What to judge while the trace grows. After a violation the rest is left to the end."""
         if (self.violated is not None and not self._goes_on) or not segments:
             return []
         is_due = segments >= GROWTH * self._compared if new else segments > self._compared
+        # What becomes a fold is compared before that, for the last time until the end.
+        is_due |= self._may_fold and self.memory.is_full(new)
         if not (new or is_due):
             return []
         if is_due:
@@ -386,8 +253,3 @@ def open_trace_leniently(path: str) -> StoredTrace:
             if str(first) == str(second):
                 raise
             return open_trace(path)
-
-
-def _put(path: Path, content: bytes) -> None:
-    with whole_file(path, lasting=True) as hidden:
-        hidden.write_bytes(content)

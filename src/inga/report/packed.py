@@ -97,7 +97,7 @@ def _differences(values: Any, groups: Any) -> Any:
 def _packed(name: str, values: Any, how: str, described: list[list[Any]]) -> bytes:
     import numpy as np
 
-    values = np.minimum(values, SPAN_MAX) + 1 if how == "one more" else values
+    values = np.minimum(values.astype(np.int64), SPAN_MAX) + 1 if how == "one more" else values
     largest, least = int(values.max(initial=0)), int(values.min(initial=0))
     kind = next((kind for kind, limit in _WIDTHS if least >= 0 and largest < limit), "f8")
     content: bytes = values.astype(f"<{kind}").tobytes()

@@ -4,7 +4,7 @@ Nothing here loads pyarrow before a trace on disk is really written or read.
 """
 
 from inga.trace.aliases import ALIASES, rename
-from inga.trace.export import Exported, Stamps, steps, write_jsonl
+from inga.trace.export import Exported, steps, write_jsonl
 from inga.trace.manifest import Manifest, ProcessFile, mark_crashed
 from inga.trace.memory import MemoryTrace
 from inga.trace.perfetto import write_perfetto
@@ -20,6 +20,7 @@ from inga.trace.reader import (
 )
 from inga.trace.schema import COLUMNS, Row, pack_deps, pack_dst, schema, unpack_deps, unpack_dst
 from inga.trace.shiviz import write_shiviz
+from inga.trace.stamps import Stamps
 from inga.trace.writer import TraceWriter
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inga.trace.schema import Row, unpack_deps, unpack_dst
+from inga.trace.schema import Row, unpack_dst
 
 STEPS_DRAWN = (
     *(
@@ -37,6 +37,7 @@ COLUMNS_DRAWN = (
 TEXT_MAX = 200  # letters of a text that is shown
 TEXTS_MAX = 20_000  # different ones; what follows them is drawn without text
 CLOCKS_MAX = 1 << 26  # entries of clocks of imported events; more are drawn without arrows
+BLOCK = 1 << 14  # events whose clocks are compared at once
 
 _GOES_ON = ("accept", "deliver", "hold", "start")  # what may become of a message that has come
 
@@ -110,12 +111,12 @@ def from_table(table: Any) -> Drawing:
     import pyarrow.compute as pc
 
     def numbers(name: str) -> Any:
-        return pc.fill_null(table[name], -1).to_numpy().astype(np.int64)
+        return pc.fill_null(table[name], -1).to_numpy()  # of 32 or 64 bits, as they are in traces
 
     def coded(column: Any) -> tuple[Any, Any]:
         whole = column.combine_chunks().dictionary_encode()
         whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
-        codes = pc.fill_null(whole.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = pc.fill_null(whole.indices, -1).to_numpy(zero_copy_only=False)
         return codes, whole.dictionary.slice(0, TEXTS_MAX)
 
     def short(column: Any) -> Any:
@@ -126,11 +127,11 @@ def from_table(table: Any) -> Drawing:
     ref, refs = coded(table["ref"])
     dst, sets = coded(table["dst"])
     columns = {name: numbers(name) for name in ("process", "pos", "time", "view", "src", "seq", "peer", "n")}
-    columns |= {"step": steps.to_numpy().astype(np.int64), "dst": dst, "text": text, "ref": ref}
+    columns |= {"step": steps.to_numpy().astype(np.int32), "dst": dst, "text": text, "ref": ref}
     members = [_members(unpack_dst(each)) for each in sets.to_pylist()]
     clocks = None
     if "deps" in table.column_names and table.num_rows * (table["deps"].type.byte_width // 4) <= CLOCKS_MAX:
-        clocks = _clocks([None if each is None else unpack_deps(each) for each in table["deps"].to_pylist()])
+        clocks = _matrix(table["deps"])
     return _drawing(columns, texts.to_pylist(), short(refs).to_pylist(), members, clocks)
 
 
@@ -166,6 +167,23 @@ def _clocks(vectors: Sequence[Sequence[int] | None]) -> Any:
     return clocks
 
 
+def _matrix(deps: Any) -> Any:
+    """The same of a column of vectors of one length."""
+    import numpy as np
+
+    width = deps.type.byte_width // 4
+    clocks = np.zeros((len(deps), width), np.int32)
+    at = 0
+    for chunk in deps.chunks:
+        values = np.frombuffer(chunk.buffers()[1] or b"", "<i4")[chunk.offset * width :]
+        part = clocks[at : at + len(chunk)]
+        if chunk.null_count < len(chunk):
+            part[:] = values[: len(chunk) * width].reshape(-1, width)
+            part[chunk.is_null().to_numpy(zero_copy_only=False)] = 0
+        at += len(chunk)
+    return clocks
+
+
 def _causes(columns: dict[str, Any], clocks: Any) -> Any:
     """What each event of an imported log heard of: of all entries of its clock that rose since the event before it at the same
     process, the one whose event knew most. That knew the others, unless somebody was heard of in two ways at once."""
@@ -176,23 +194,31 @@ def _causes(columns: dict[str, Any], clocks: Any) -> Any:
     if not len(events):
         return cause
     events = events[np.lexsort((columns["pos"][events], columns["process"][events]))]
-    process, seq, known = columns["process"][events], columns["seq"][events], clocks[events].astype(np.int64)
-    before = np.vstack([np.zeros_like(known[:1]), known[:-1]])
-    before[np.concatenate([[True], np.diff(process) != 0])] = 0
-    rose = known > before
-    rose[np.arange(len(events)), process] = False
-    line, source = np.nonzero(rose)
+    process, seq, line = (columns[name][events].astype(np.int64) for name in ("process", "seq", "line"))
     width = int(seq.max(initial=0)) + 1
     keys = process * width + seq
     order = np.argsort(keys, kind="stable")
-    wanted = source * width + np.minimum(known[line, source], width - 1)
-    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
-    there = keys[at] == wanted
-    line, at = line[there], at[there]
-    height = known.sum(axis=1)
-    for each in np.lexsort((height[at], line)):  # of several the highest comes last
-        cause[events[line[each]]] = events[at[each]]
+    in_order = keys[order]
+    height = np.concatenate([clocks[part].sum(axis=1, dtype=np.int64) for part in _blocks(line)])
+    for first, part in zip(range(0, len(line), BLOCK), _blocks(line), strict=True):
+        known = clocks[part].astype(np.int64)
+        before = np.vstack([clocks[line[max(first - 1, 0)]], known[:-1]])
+        here = process[first : first + BLOCK]
+        before[here != np.append(-1 if not first else process[first - 1], here[:-1])] = 0
+        rose = known > before
+        rose[np.arange(len(part)), here] = False
+        which, source = np.nonzero(rose)
+        wanted = source * width + np.minimum(known[which, source], width - 1)
+        at = order[np.minimum(np.searchsorted(in_order, wanted), len(keys) - 1)]
+        there = keys[at] == wanted
+        which, at = which[there], at[there]
+        best = np.lexsort((height[at], which))  # of several the highest comes last, and stays
+        cause[events[first + which[best]]] = events[at[best]]
     return cause
+
+
+def _blocks(line: Any) -> list[Any]:
+    return [line[at : at + BLOCK] for at in range(0, len(line), BLOCK)]
 
 
 def _drawing(
@@ -201,14 +227,16 @@ def _drawing(
     """Order, numbers for messages and copies, and without arrivals that tell nothing."""
     import numpy as np
 
+    columns["line"] = np.arange(len(columns["step"]))  # of `clocks`, which is too large to be put in order
     order = np.lexsort((columns["pos"], columns["process"], columns["time"]))
-    columns = {name: column[order] for name, column in columns.items()}
-    clocks = None if clocks is None else clocks[order]
+    for name in columns:  # one after the other, as they are large
+        columns[name] = columns[name][order]
     columns |= _numbered(columns)
     idle = _is_idle(columns)
-    columns = {name: column[~idle] for name, column in columns.items()}
+    for name in columns:
+        columns[name] = columns[name][~idle]
     none = np.full(len(columns["step"]), -1, np.int64)
-    columns["cause"] = none if clocks is None else _causes(columns, clocks[~idle])
+    columns["cause"] = none if clocks is None else _causes(columns, clocks)
     columns |= _numbered(columns)  # without those that were only about what is left out
     count = int(columns["message"].max(initial=-1)) + 1
     about = columns["message"] >= 0
@@ -228,7 +256,7 @@ def _numbered(columns: dict[str, Any]) -> dict[str, Any]:
     about = (columns["src"] >= 0) & (columns["seq"] >= 0)
     message, copy = (np.full(len(about), -1, np.int64) for _ in range(2))
     numbers, codes = np.unique(columns["seq"][about], return_inverse=True)
-    key = columns["src"][about] * (len(numbers) + 1) + codes
+    key = columns["src"][about].astype(np.int64) * (len(numbers) + 1) + codes
     message[about] = np.unique(key, return_inverse=True)[1]
     width = int(columns["process"].max(initial=0)) + 1
     copy[about] = np.unique(message[about] * width + columns["process"][about], return_inverse=True)[1]

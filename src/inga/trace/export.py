@@ -6,8 +6,7 @@ Beside the columns of its row, a step shows what the lecture lets every step rec
     stamp     the message's time stamp: its past, with the sender's own entry being its number
     position  its place in the hold queue; 1 if it leaves again at once
 
-Rows go by one after the other. Kept in memory are the stamps of all messages, as bytes, because most
-rows name a message and only some carry its past.
+Rows go by one after the other, so memory does not grow with the trace; `Stamps` says what is kept of messages.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,80 +14,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TextIO
 
-from inga.model.stamp import Deps
 from inga.model.text import json_line
 from inga.trace.aliases import BUFFERED, CHANGES, rename
 from inga.trace.manifest import ProcessFile
-from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
-from inga.trace.schema import Row, load_pyarrow, pack_deps, unpack_deps
+from inga.trace.reader import TracePath, read_processes, rows
+from inga.trace.schema import Row
+from inga.trace.stamps import Stamps, stamp
 
 LINES = 1000
 """Lines written at once."""
 
 ExportedStep = dict[str, Any]
-
-
-class Stamps:
-    """The stamps of the messages of a trace, by sender and number."""
-
-    def __init__(self, processes: int) -> None:
-        self._n = processes
-        self._packed = [bytearray() for _ in range(processes)]  # one vector after the other, by `seq`
-
-    def add(self, src: int, seq: int, deps: bytes) -> None:
-        """A message was sent with this past. What a broken trace leaves out stays unknown."""
-        packed, width = self._packed[src], 4 * self._n
-        at = (seq - 1) * width
-        if 0 < seq <= len(packed) // width:
-            packed[at : at + width] = deps
-        elif 0 < seq <= len(packed) // width + GAP_MAX:
-            packed += b"\xff" * (at - len(packed))
-            packed += deps
-
-    def find(self, src: int | None, seq: int | None) -> list[int] | None:
-        """The stamp of a message, if its send is known."""
-        if src is None or seq is None:
-            return None
-        width = 4 * self._n
-        packed = bytes(self._packed[src][(seq - 1) * width : seq * width]) if seq > 0 else b""
-        if not packed or packed[:4] == b"\xff" * 4:
-            return None
-        return stamp(unpack_deps(packed), src, seq)
-
-    @classmethod
-    def of(cls, sent: Iterable[Row], processes: int) -> "Stamps":
-        """From rows, wherever they come from."""
-        stamps = cls(processes)
-        for row in sent:
-            if row.step == "send" and row.src is not None and row.seq is not None and row.deps is not None:
-                stamps.add(row.src, row.seq, pack_deps(row.deps, processes))
-        return stamps
-
-    @classmethod
-    def read(cls, trace: TracePath) -> "Stamps":
-        """From the files of a trace, of which only the columns that matter are read."""
-        compute = load_pyarrow().compute
-        processes = len(read_manifest(trace).processes)
-        stamps = cls(processes)
-        columns = ("process", "step", "src", "seq", "deps")
-        for segment in segments(trace, empty_ok=True):
-            part = read_segment(segment.path, processes, process=segment.process, columns=columns)
-            part = part.filter(compute.equal(part.column("step"), "send"))
-            for src, seq, deps in zip(*(part.column(name).to_pylist() for name in columns[2:]), strict=True):
-                if src is not None and seq is not None and deps is not None:
-                    stamps.add(src, seq, deps)
-        return stamps
-
-
-GAP_MAX = 1 << 16
-"""Missing sends before one that is there, beyond which a number is taken for nonsense."""
-
-
-def stamp(deps: Deps, src: int, seq: int) -> list[int]:
-    """A message's time stamp, as the lecture writes it: its past, itself included."""
-    vector = list(deps)
-    vector[src] = seq
-    return vector
 
 
 def steps(
@@ -180,8 +116,9 @@ def write_jsonl(
     processes = read_processes(trace)
     names = [file.name for file in processes]
     count = Counted(rows(trace))
-    lines = map(_line, steps(count, Stamps.read(trace), names, alias))
-    return write_lines(lines, out, processes, count, progress)
+    with Stamps.read(trace) as stamps:
+        lines = map(_line, steps(count, stamps, names, alias))
+        return write_lines(lines, out, processes, count, progress)
 
 
 def write_lines(

@@ -8,6 +8,7 @@ does not say `complete`.
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -178,9 +179,14 @@ def segments_of(path: TracePath, n: int, *, empty_ok: bool = False) -> list[Segm
     return found
 
 
+ROWS_AT_ONCE = 8_192  # in memory as Python objects, which take several times the room of columns
+COUNTS_AT_ONCE = 1 << 20  # entries of their vectors
+
+
 def rows(path: TracePath, process: int | None = None) -> Iterator[Row]:
-    """The rows of one process, or of all, one process after the other, in `pos` order."""
-    for part in _tables(path, process):
+    """The rows of one process, or of all, one process after the other, in `pos` order. Memory does not grow with the trace,
+    nor with its segments."""
+    for part in _tables(path, process, in_pieces=True):
         yield from to_rows(part)
 
 
@@ -191,7 +197,7 @@ def table(path: TracePath, process: int | None = None) -> Any:
     return pa.concat_tables([empty, *_tables(path, process)])
 
 
-def _tables(path: TracePath, process: int | None) -> Iterator[Any]:
+def _tables(path: TracePath, process: int | None, in_pieces: bool = False) -> Iterator[Any]:
     directory = local_path(path)
     processes = read_description(directory).processes()
     n = len(processes)
@@ -204,9 +210,11 @@ def _tables(path: TracePath, process: int | None) -> Iterator[Any]:
         pos = 0
         for segment in found:
             if segment.process == file.process:
-                part = read_segment(segment.path, n, process=segment.process, first=pos + 1)
-                pos += part.num_rows
-                yield part
+                known: Any = {"process": segment.process, "first": pos + 1}
+                whole = read_pieces if in_pieces else _in_one_piece
+                for part in whole(segment.path, n, **known):
+                    pos += part.num_rows
+                    yield part
         # While a run goes on, a segment may be newer than the process file, never the other way round.
         if pos < file.last_pos or (file.complete and pos > file.last_pos):
             raise TraceError(
@@ -230,25 +238,68 @@ def read_segment(
     `name` is what errors call it. `process` and `first` are the process and the first position that the
     file must have, if the caller knows.
     """
-    pa = load_pyarrow()
     where = str(source) if name is None else name
+    with _readable(where), _opened(source, n, columns, where) as file:
+        part = file.read(columns=list(columns))
+        part.validate(full=True)
+        if part.num_rows != file.metadata.num_rows:
+            raise TraceError(f"{where} promises {file.metadata.num_rows} rows and has {part.num_rows}.")
+    part = part.select(list(columns))
+    _check_values(part, n, process, first, where)
+    return _in_our_types(part, n)
+
+
+def read_pieces(
+    path: Path,
+    n: int,
+    *,
+    process: int | None = None,
+    first: int | None = None,
+    columns: Sequence[str] = COLUMNS,
+) -> Iterator[Any]:
+    """The same a few thousand rows at a time, for those who go through a segment row by row. What is wrong with its end
+    is found when the beginning was given away."""
+    pa = load_pyarrow()
+    where, done = str(path), 0
+    rows_max = max(min(ROWS_AT_ONCE, COUNTS_AT_ONCE // n), 1)
+    with _readable(where), _opened(path, n, columns, where) as file:
+        for batch in file.iter_batches(rows_max, columns=list(columns)):
+            batch.validate(full=True)
+            part = pa.Table.from_batches([batch]).select(list(columns))
+            if first is None and "pos" in columns and part.num_rows:
+                first = part.column("pos")[0].as_py()
+            _check_values(part, n, process, None if first is None else first + done, where)
+            done += part.num_rows
+            yield _in_our_types(part, n)
+        if done != file.metadata.num_rows:
+            raise TraceError(f"{where} promises {file.metadata.num_rows} rows and has {done}.")
+
+
+def _in_one_piece(path: Path, n: int, **known: Any) -> Iterator[Any]:
+    yield read_segment(path, n, **known)
+
+
+@contextmanager
+def _opened(source: Any, n: int, columns: Sequence[str], where: str) -> Iterator[Any]:
+    """A Parquet file with these columns, in types that can be read."""
+    with load_pyarrow().parquet.ParquetFile(source, page_checksum_verification=True) as file:
+        layout = file.schema_arrow  # made anew whenever it is asked for
+        for column in columns:
+            _check_type(layout, column, n, where)
+        yield file
+
+
+@contextmanager
+def _readable(where: str) -> Iterator[None]:
+    """What is wrong with a file, in one sentence."""
+    pa = load_pyarrow()
     try:
-        with pa.parquet.ParquetFile(source, page_checksum_verification=True) as file:
-            layout = file.schema_arrow  # made anew whenever it is asked for
-            for column in columns:
-                _check_type(layout, column, n, where)
-            part = file.read(columns=list(columns))
-            part.validate(full=True)
-            if part.num_rows != file.metadata.num_rows:
-                raise TraceError(f"{where} promises {file.metadata.num_rows} rows and has {part.num_rows}.")
+        yield
     except FileNotFoundError:
         raise TraceError(f"{where} does not exist.") from None
     except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: names that are not UTF-8
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
         raise TraceError(f"{where} is not a readable Parquet file: {reason}.") from error
-    part = part.select(list(columns))
-    _check_values(part, n, process, first, where)
-    return _in_our_types(part, n)
 
 
 def _check_type(found: Any, column: str, n: int, where: str) -> None:

@@ -7,22 +7,22 @@ its process had heard of: for each other process, the row in which it sent the l
              from the step on that makes it a cause here, as in its stamps
     clock    the position of that message's send, among the rows of its sender
 
-Kept in memory are the stamps of all messages and the positions of their sends.
+Rows go by one after the other; `Stamps` keeps the stamps of messages and the positions of their sends.
 """
 
 import json
 import re
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from inga.model.errors import UsageError
 from inga.model.steps import FOREIGN
 from inga.model.text import printable
 from inga.trace.aliases import rename
-from inga.trace.export import Counted, Exported, Stamps, write_lines
-from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
+from inga.trace.export import Counted, Exported, write_lines
+from inga.trace.reader import TracePath, read_manifest, read_pieces, read_processes, rows, segments
 from inga.trace.schema import Row, load_pyarrow
+from inga.trace.stamps import Stamps
 
 (EVENT,) = FOREIGN
 
@@ -38,11 +38,12 @@ def write_shiviz(
     names = host_names([file.name for file in processes])
     counted = Counted(rows(trace))
     if _has_clocks(trace):
-        events = _foreign(counted, names)
-    else:
-        receipt = read_manifest(trace).receipt
-        events = _own(counted, names, Stamps.read(trace), _sends(trace), receipt, alias)
-    return write_lines(events, out, processes, counted, progress)
+        return write_lines(_foreign(counted, names), out, processes, counted, progress)
+    with Stamps.read(trace) as stamps:
+        if stamps.unstamped:
+            raise UsageError(f"{trace} has messages without vectors, so there are no clocks to write")
+        events = _own(counted, names, stamps, read_manifest(trace).receipt, alias)
+        return write_lines(events, out, processes, counted, progress)
 
 
 def host_names(names: Sequence[str]) -> list[str]:
@@ -61,10 +62,11 @@ def _has_clocks(trace: TracePath) -> bool:
     compute = load_pyarrow().compute
     n = len(read_manifest(trace).processes)
     for segment in segments(trace, empty_ok=True):
-        part = read_segment(segment.path, n, process=segment.process, columns=("process", "step", "deps"))
-        events = part.filter(compute.equal(part.column("step"), EVENT))
-        if events.num_rows:
-            return bool(events.column("deps").null_count < events.num_rows)
+        known: Any = {"process": segment.process, "columns": ("process", "step", "deps")}
+        for part in read_pieces(segment.path, n, **known):
+            events = part.filter(compute.equal(part.column("step"), EVENT))
+            if events.num_rows:
+                return bool(events.column("deps").null_count < events.num_rows)
     return False
 
 
@@ -76,42 +78,24 @@ def _foreign(trace: Iterable[Row], names: Sequence[str]) -> Iterator[str]:
             yield _lines(names, row.process, clock, row.note or "")
 
 
-def _sends(trace: TracePath) -> "list[array[int]]":
-    """For each process, the positions of its sends by number, 0 where one is missing."""
-    compute = load_pyarrow().compute
-    n = len(read_manifest(trace).processes)
-    found = [array("q", [0]) for _ in range(n)]
-    columns = ("process", "pos", "step", "seq", "deps")
-    for segment in segments(trace, empty_ok=True):
-        part = read_segment(segment.path, n, process=segment.process, columns=columns)
-        part = part.filter(compute.equal(part.column("step"), "send"))
-        if part.column("deps").null_count:
-            raise UsageError(f"{trace} has messages without vectors, so there are no clocks to write")
-        known = found[segment.process]
-        for pos, seq in zip(part.column("pos").to_pylist(), part.column("seq").to_pylist(), strict=True):
-            if seq == len(known):
-                known.append(pos)
-    return found
-
-
 def _own(
     trace: Iterable[Row],
     names: Sequence[str],
     stamps: Stamps,
-    sends: "list[array[int]]",
     receipt: str,
     alias: str | None,
 ) -> Iterator[str]:
-    process, known = -1, [0] * len(names)
+    process, known, clock = -1, [0] * len(names), [0] * len(names)
     for row, steps in rename(trace, alias):
         if row.process != process:
-            process, known = row.process, [0] * len(names)
+            process, known, clock = row.process, [0] * len(names), [0] * len(names)
         past: Sequence[int] | None = row.deps if row.step == "view" else None
         if row.step == receipt and row.src != process:
             past = stamps.find(row.src, row.seq)
-        if past is not None:
-            known = list(map(max, known, past))
-        clock = [positions[min(seq, len(positions) - 1)] for positions, seq in zip(sends, known, strict=True)]
+        for other, seq in enumerate(past or ()):
+            if seq > known[other]:
+                known[other] = seq
+                clock[other] = max(clock[other], stamps.sent_at(other, seq))
         clock[process] = row.pos
         yield _lines(names, process, clock, f"{', '.join(steps)}{_about(row, names)}")
 

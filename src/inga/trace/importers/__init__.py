@@ -124,7 +124,7 @@ def import_log(
     encoding: str = "utf-8",
     noise: bool = False,
     bad: int = 0,
-    progress: Progress = lambda events: None,
+    progress: Progress = lambda done: None,
 ) -> Imported:
     """Make a trace of a log: a file, one that gzip has compressed, a directory of them, or `-`, which is standard input. `out`
     must not exist; it appears when it is whole. None: only try, with the beginning of the log; `sample` tells what was found.

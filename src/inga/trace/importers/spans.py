@@ -23,7 +23,7 @@ from inga.model.errors import TraceError
 from inga.trace.directory import whole_directory
 from inga.trace.importers.record import BadLines, fault
 from inga.trace.importers.source import LogText
-from inga.trace.importers.write import HOSTS_MAX, SEGMENT_ROWS_MAX, Imported, ImportOptions
+from inga.trace.importers.write import HOSTS_MAX, SEGMENT_ROWS_MAX, Imported, ImportOptions, run_script
 from inga.trace.manifest import RECEIVERS, Manifest, shown
 from inga.trace.writer import TraceWriter
 
@@ -106,7 +106,8 @@ def import_spans(
         bad.check(len(names))
         if not names:
             raise TraceError(f"{log.said} has no span: {expected} is expected.")
-        base.executescript(_STEPS.format(client=CLIENT, server=SERVER, shared=SHARED))
+        script = _STEPS.format(client=CLIENT, server=SERVER, shared=SHARED)
+        run_script(base, script, asked.progress)
         _write(log, directory, base, list(names), source, asked, bad, found)
         scratch.unlink()
     found.bad, found.torn, found.bad_first = bad.count, bad.torn, [str(error) for error in bad.errors]
@@ -199,7 +200,7 @@ def _write(
     bad: BadLines,
     found: Imported,
 ) -> None:
-    (origin,) = base.execute("SELECT min(start) FROM span").fetchone()
+    origin, spans = base.execute("SELECT min(start), count(*) FROM span").fetchone()
     Manifest(
         group=Path(log.name).stem or "spans",
         processes=names,
@@ -217,13 +218,15 @@ def _write(
             directory, process, name, len(names), segment_seconds=float("inf"), segment_rows=SEGMENT_ROWS_MAX,
             origin=origin / 1e9, background=False, receipt="deliver",
         ) as writer:  # fmt: skip
-            _write_process(log, base, process, origin, writer, found)
+            for done in _write_process(log, base, process, origin, writer, found):
+                asked.progress(spans + done)
             writer.close(complete=not bad.count)
 
 
 def _write_process(
     log: LogText, base: sqlite3.Connection, process: int, origin: int, writer: TraceWriter, found: Imported
-) -> None:
+) -> Iterator[int]:
+    """Write the rows of one process; how many of all are done by now."""
     rows = base.execute(
         "SELECT time, what, line, name, kind, stop - start, sent.process, sent.seq, sent.receiver FROM step "
         "JOIN span ON span.id = step.span LEFT JOIN sent ON sent.message = step.message "
@@ -247,3 +250,4 @@ def _write_process(
                 "event", now, 0, process, own, op=name, ref=ref, note=f"{note} ({KINDS[kind].lower()})"
             )
             found.events += 1
+        yield found.events + found.messages + found.deliveries

@@ -31,6 +31,7 @@ from inga.trace.importers.write import (
     SEGMENT_ROWS_MAX,
     Imported,
     ImportOptions,
+    run_script,
     write_log,
 )
 from inga.trace.manifest import LINES, RECEIVERS, Manifest, shown
@@ -303,6 +304,7 @@ INSERT OR IGNORE INTO sent SELECT key, process, id, time, NULL FROM step WHERE w
 CREATE TABLE ranked AS SELECT key, row_number() OVER (PARTITION BY process ORDER BY time, step) AS seq FROM sent;
 CREATE UNIQUE INDEX by_rank ON ranked (key);
 UPDATE sent SET seq = (SELECT seq FROM ranked WHERE ranked.key = sent.key);
+CREATE TABLE unsent (key TEXT PRIMARY KEY, process INT, seq INT) WITHOUT ROWID;
 CREATE INDEX by_process ON step (process, time, id);
 """
 
@@ -319,7 +321,7 @@ class _Table:
         self._kinds = _kind_names(columns)
         self._names: dict[str, int] = {}
         self._there: set[int] = set()  # processes that have rows
-        self._unsent: dict[str, tuple[int, int]] = {}  # sender and number of messages that nobody sent
+        self._rows = 0
         self._found = Imported()
 
     def write(self, out: Path) -> Imported:
@@ -343,7 +345,8 @@ class _Table:
             self._bad.check(rows - self._bad.count)
             if not rows:
                 raise TraceError(f"{self._log.said} has no row.")
-            base.executescript(_MESSAGES)
+            self._rows = rows
+            run_script(base, _MESSAGES, self._asked.progress)
             self._write_all(directory, base)
             scratch.unlink()
         found.traces, found.processes = [str(out)], len(self._names)
@@ -451,7 +454,7 @@ class _Table:
         rows = base.execute(
             "SELECT key, count(*) FROM step WHERE what IN ('receive', 'deliver') AND key NOT IN (SELECT key FROM sent) "
             "GROUP BY key ORDER BY min(time), min(id)"
-        ).fetchall()
+        )
         highest = dict(base.execute("SELECT process, max(seq) FROM sent GROUP BY process").fetchall())
         for key, count in rows:
             if "sender" not in self._columns.map or not key.startswith("["):
@@ -459,21 +462,22 @@ class _Table:
                 continue
             process = self._names.setdefault(json.loads(key)[0], len(self._names))
             highest[process] = highest.get(process, 0) + 1
-            self._unsent[key] = process, highest[process]
+            base.execute("INSERT INTO unsent VALUES (?, ?, ?)", (key, process, highest[process]))
 
     def _write_process(
         self, base: sqlite3.Connection, process: int, origin: int, writer: TraceWriter, delivers: bool
     ) -> None:
         rows = base.execute(
-            "SELECT step.id, step.time, what, step.key, line, note, sent.process, sent.step, seq FROM step "
-            "LEFT JOIN sent ON sent.key = step.key WHERE step.process = ? ORDER BY step.time, step.id",
+            "SELECT step.id, step.time, what, step.key, line, note, coalesce(sent.process, unsent.process), sent.step, "
+            "coalesce(sent.seq, unsent.seq) FROM step LEFT JOIN sent ON sent.key = step.key "
+            "LEFT JOIN unsent ON unsent.key = step.key WHERE step.process = ? ORDER BY step.time, step.id",
             (process,),
         )
         found, own = self._found, 0
-        for at, time, what, key, line, note, sender, first, number in rows:
-            src, seq = (sender, number) if number is not None else self._unsent.get(key, (None, None))
+        for at, time, what, key, line, note, src, first, seq in rows:
             now, ref = (time - origin) / 1e9, self._log.ref(line)
             found.events += 1
+            self._asked.progress(self._rows + found.events)
             if what == SEND and at == first:
                 dst = self._destinations(base, key)
                 writer.row("send", now, 0, src, seq, dst=dst, n=1, ref=ref, note=note)

@@ -32,8 +32,10 @@ SECONDS_PER_LINE = 1e-3  # of virtual time: a log's own times are texts of any k
 COUNTS_OPEN_MAX = 1 << 26  # entries of vectors in the open segments of all processes
 SEGMENT_ROWS_MAX = 1 << 15
 
-Progress = Callable[[int], None]
-"""Told how many events are done, in both readings together."""
+Progress = Callable[[int | None], None]
+"""Told how many events are done, in both readings together; None while they are put in order, which takes a while."""
+INSTRUCTIONS = 1_000_000
+"""Of a database, after which it says that it still works."""
 
 NOISE_MIN = 20
 """Lines that belong to no event, if these are more than events, from which on the pattern must be wrong."""
@@ -66,7 +68,7 @@ class ImportOptions:
     claims: tuple[str, ...] = ()  # beside those that the format allows,
     disclaims: tuple[str, ...] = ()  # and those of them that are not meant
     bad: int = 0  # lines that may be left out
-    progress: Progress = lambda events: None
+    progress: Progress = lambda done: None
 
     def guarantees(self, format: list[str]) -> list[str]:
         """What a trace claims, given what its format allows."""
@@ -81,6 +83,7 @@ class Execution:
     seen: dict[str, int] = field(default_factory=dict)  # numbers of hosts, as they were first named
     hosts: dict[str, None] = field(default_factory=dict)  # those of them that have events, in order
     sent: dict[str, "array[int]"] = field(default_factory=dict)  # own entries of the sends of a host
+    events: int = 0
     messages: int = 0
     deliveries: int = 0
     unmatched: int = 0
@@ -88,6 +91,28 @@ class Execution:
     def processes(self) -> dict[str, int]:
         """Hosts in the order of their first events, then those that are only named in clocks."""
         return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
+
+
+def run_script(base: sqlite3.Connection, script: str, progress: Progress) -> None:
+    """Run some statements that take long, and say so. Whoever interrupts them is not kept waiting until they end."""
+    failed: list[BaseException] = []
+
+    def still_here() -> bool:
+        try:
+            progress(None)
+        except BaseException as error:  # the database would make an error of its own of it
+            failed.append(error)
+        return bool(failed)
+
+    base.set_progress_handler(still_here, INSTRUCTIONS)
+    try:
+        base.executescript(script)
+    except sqlite3.OperationalError:
+        if failed:
+            raise failed[0] from None
+        raise
+    finally:
+        base.set_progress_handler(None, 0)
 
 
 def write_log(log: Log, out: Path, asked: ImportOptions, *, noise: bool = False) -> Imported:
@@ -131,6 +156,7 @@ def _survey(log: Log, messages: "_Messages", progress: Progress, noise: bool) ->
 
 
 def _note(log: Log, record: Record, execution: Execution, messages: "_Messages") -> None:
+    execution.events += 1
     execution.hosts[record.host] = None
     for name in (record.host, *record.clock):
         execution.seen.setdefault(name, len(execution.seen))
@@ -216,7 +242,7 @@ class _Import:
 
     def run(self) -> None:
         writing: _Writing | None = None
-        read = 0
+        read, before = 0, sum(each.events for each in self._executions)
         with ExitStack() as stack:
             for record in self._log.records():
                 read += 1
@@ -225,7 +251,7 @@ class _Import:
                     writing = self._begin(record.execution)
                     stack.push(writing.close)
                 writing.write(record)
-                self._asked.progress(read)
+                self._asked.progress(before + read)
         self._events = read
 
     def _begin(self, number: int) -> "_Writing":

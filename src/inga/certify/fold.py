@@ -1,0 +1,106 @@
+"""Summaries of many chunks of a process as one, for a watcher that looks at a trace for months.
+
+What follows from a chunk for those behind it, and for the sums of all, is in vectors that can be joined. What cannot be
+joined is where its rows are: of a fold only all segments together can be asked. So only chunks in which nothing is wrong are
+folded, as nobody will ask them again while the trace grows.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+
+from inga.certify.chunk import NEVER_YET
+from inga.certify.combine import Line, PlacedChunk, suspects
+from inga.certify.scan import Summary, Tally
+
+
+def fold(one: Summary, other: Summary) -> Summary:
+    """Two summaries of a process as one; `other` follows `one`."""
+    tallies: dict[int, Tally] = deepcopy(one.tallies)
+    for view, tally in other.tallies.items():
+        tallies.setdefault(view, Tally.empty(len(tally.delivered))).add(tally)
+    first = (
+        (one.first_send, one.first_seq, one.first_deps, one.first_known)
+        if one.first_send
+        else (other.first_send, other.first_seq, other.first_deps, np.maximum(one.known, other.first_known))
+    )
+    return Summary(
+        process=one.process,
+        first=one.first if one.events else other.first,
+        events=one.events + other.events,
+        sends=one.sends + other.sends,
+        deliveries=one.deliveries + other.deliveries,
+        payloads=one.payloads + other.payloads,
+        width=max(one.width, other.width),
+        left=one.left or other.left,
+        settled=one.settled or other.settled,
+        crashed=one.crashed or other.crashed,
+        flushed=max(one.flushed, other.flushed),
+        unstamped_deliveries=one.unstamped_deliveries + other.unstamped_deliveries,
+        unstamped_known=one.unstamped_known + other.unstamped_known,
+        required=np.maximum(one.required, other.required),
+        delivered_low=np.minimum(one.delivered_low, other.delivered_low),
+        delivered_high=np.maximum(one.delivered_high, other.delivered_high),
+        known=np.maximum(one.known, other.known),
+        received_high=np.maximum(one.received_high, other.received_high),
+        sent_low=min(one.sent_low, other.sent_low),
+        sent_high=max(one.sent_high, other.sent_high),
+        repeats=one.repeats or other.repeats or other.sent_low <= one.sent_high,
+        first_send=first[0],
+        first_seq=first[1],
+        first_deps=first[2],
+        first_known=first[3],
+        late_causal=0,
+        late_fifo=0,
+        wrong_stamps=0,
+        confirms=one.confirms + other.confirms,
+        chatter=one.chatter + other.chatter,
+        chatter_last=max(one.chatter_last, other.chatter_last),
+        progress_last=max(one.progress_last, other.progress_last),
+        time_low=min(one.time_low, other.time_low),
+        time_high=max(one.time_high, other.time_high),
+        unstamped_events=one.unstamped_events + other.unstamped_events,
+        views=(*one.views, *other.views),
+        starts=one.starts + other.starts,
+        started_high=np.maximum(one.started_high, other.started_high),
+        requested_low=min(one.requested_low, other.requested_low),
+        requested_high=max(one.requested_high, other.requested_high),
+        echoed_ahead=max(one.echoed_ahead, other.echoed_ahead if other.echoed_ahead > one.sent_high else 0),
+        tallies=tallies,
+        segments=one.segments + other.segments,
+    )
+
+
+def stretches(line: Line, kept: int) -> Iterator[Sequence[PlacedChunk]]:
+    """The chunks of a line that may be folded, as they follow each other; the last ones are `kept` as they are."""
+    wrong = {link.segment for link in suspects([line], ("fifo", "causal", "stamps"))}
+    latest, found = NEVER_YET, list[PlacedChunk]()
+    for link in line[: max(len(line) - kept, 0)]:
+        summary = link.summary
+        is_back = summary.times_back > 0 or summary.time_low < latest
+        latest = max(latest, summary.time_high)
+        if link.segment in wrong or is_back or len(summary.runs):
+            if len(found) > 1:
+                yield found
+            found = []
+        else:
+            found.append(link)
+    if len(found) > 1:
+        yield found
+
+
+def folded(links: Sequence[PlacedChunk]) -> Summary:
+    """All of them as one."""
+    whole = replace(links[0].summary)
+    for link in links[1:]:
+        whole = fold(whole, link.summary)
+    return whole
+
+
+def forgotten(lines: Sequence[Line], source: int) -> int:
+    """The highest number of a source's messages of which rows are in folds: at some process it was sent or delivered there."""
+    folds = [link.summary for line in lines for link in line if link.summary.segments > 1]
+    sent = (summary.sent_high for summary in folds if summary.process == source)
+    return max([0, *sent, *(int(summary.delivered_high[source]) for summary in folds)])
