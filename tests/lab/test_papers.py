@@ -29,11 +29,14 @@ from inga.lab.papers.sources import SOURCES, reading_of
 from inga.lab.sco.claims import DELAYS, DESTINATIONS, MEMBERS, USUAL_D, USUAL_K, Results, SchemePoint
 from inga.lab.sco.claims import judge as judge_sco
 from inga.lab.sco.formulas import closed_form
+from inga.lab.sco.levels import DEFINED, IMPLIED, PUBLISHED, judge_levels
 from inga.lab.sco.schemes import SCHEMES, SchemeLoad
 
 from . import test_co, test_obg, test_remiop
 
 Verdicts = dict[str, str]
+
+CLAIMS = sum(len(source.readings) for source in SOURCES)
 
 
 # Every claim can fail
@@ -45,8 +48,17 @@ def sco_results() -> dict[SchemePoint, Any]:
     return {point: closed_form(SchemeLoad(*point)) for point in points}
 
 
-def sco_verdicts(results: Results) -> Verdicts:
-    return {claim.id: claim.verdict for claim in judge_sco(results)}
+def sco_levels() -> tuple[Table, Table]:
+    """Table 1 and Figure 2 as they are published."""
+    shares = [
+        [said, 9, *(100 if name in implied else 50 for name in DEFINED)] for said, implied in IMPLIED.items()
+    ]
+    return Table([], [[level, *row] for level, row in PUBLISHED.items()]), Table([], shares)
+
+
+def sco_verdicts(results: Results, levels: tuple[Table, Table] | None = None) -> Verdicts:
+    claims = [*judge_levels(*(levels or sco_levels())), *judge_sco(results)]
+    return {claim.id: claim.verdict for claim in claims}
 
 
 def bent_sco() -> Iterator[Verdicts]:
@@ -63,6 +75,10 @@ def bent_sco() -> Iterator[Verdicts]:
         turned = [waits[place] for place in reversed(places)]
         waits.update(zip(places, turned, strict=True))
     yield sco_verdicts(waits)
+    for at, (row, column, cell) in enumerate([(0, 1, "guessed"), (3, 5, 99)]):
+        levels = sco_levels()
+        levels[at].rows[row][column] = cell
+        yield sco_verdicts(sco_results(), levels)
 
 
 def bent_co() -> Iterator[Verdicts]:
@@ -143,6 +159,10 @@ def test_the_ladder_has_one_reading_for_all() -> None:
     assert reading_of(SOURCES[0], "V17").tolerance == "exact"
 
 
+def test_a_claim_without_a_reading_is_told_to_have_none() -> None:
+    assert reading_of(SOURCES[1], "new").how == "not told"
+
+
 # The page
 
 
@@ -191,8 +211,8 @@ def test_one_page_has_everything(lab: Lab, tmp_path: Path, capsys: pytest.Captur
             assert f"&lt;b&gt;{source.name} {id or 'V1'}" in page and "<b>co" not in page
             assert evaluation.escape(reading.how) in page
     assert page.count("<svg></svg>") == page.count("<figcaption>a figure") == len(SOURCES)
-    assert page.count('<span class="mark pass">holds</span>') == 1 + 11 + 10 + 5 + 7
-    assert 'href="ladder/ladder.html"' in page and "34 holds, of 34 claims of 5 sources" in page
+    assert page.count('<span class="mark pass">holds</span>') == CLAIMS
+    assert 'href="ladder/ladder.html"' in page and f"{CLAIMS} holds, of {CLAIMS} claims of 5 sources" in page
     assert "http" not in page.replace("http-equiv", "")
 
 
@@ -202,7 +222,7 @@ def test_what_was_found_is_kept_until_anything_differs(
     def run(*words: str) -> int:
         lab.ran.clear()
         assert main(["lab", "all", "--quiet", "--json", "--out", str(tmp_path), *words]) == 0
-        assert len(json.loads(capsys.readouterr().out)["claims"]) == 34
+        assert len(json.loads(capsys.readouterr().out)["claims"]) == CLAIMS
         return len(lab.ran)
 
     assert [run("--quick"), run("--quick")] == [5, 0]
@@ -238,7 +258,7 @@ def test_verdicts_are_counted_by_name(lab: Lab, tmp_path: Path) -> None:
     lab.verdict = NOT_STATED
     assert main(["lab", "all", "--quiet", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "all.html").read_text()
-    assert "34 not stated, of 34 claims" in page
+    assert f"{CLAIMS} not stated, of {CLAIMS} claims" in page
     assert all(verdict in page for verdict in VERDICTS)
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -454,6 +455,83 @@ def test_everything_has_a_name_and_colours_can_be_read(browser: Any, tmp_path: P
         assert page.evaluate(NAMELESS) == []
         assert page.evaluate(FAINT) == []
         page.close()
+
+
+def busy(events: int, members: int) -> list[Row]:
+    """A run of any size that is as irregular as can be, always the same."""
+    draw = Random(events)
+    steps = ("send", "receive", "hold", "accept", "deliver", "take", "lost", "gap", "view", "crash")
+    rows = []
+    for _ in range(events):
+        src, seq = (
+            (None, None)
+            if draw.random() < 0.2
+            else (draw.randrange(members), draw.randrange(1, 1 + events // 4))
+        )
+        row = Row(
+            draw.randrange(members),
+            draw.randrange(1 << 40),
+            draw.randrange(-events, events) ** 3,
+            "send",
+            1,
+            src,
+            seq,
+        )
+        rows.append(
+            row._replace(step=draw.choice(steps), peer=draw.choice((None, 0, 1)), n=draw.choice((1, 1, 300)))
+        )
+    return rows
+
+
+@browser_test
+def test_what_is_read_is_what_was_written(opened: Any) -> None:
+    """Columns come back from the page as they went in, and copies are numbered by message and member."""
+    rows = busy(400, 5)
+    drawing = from_rows(rows)
+    page = opened(replace(lunch(list("abcde")), rows=rows)).page
+    read = {
+        name: state(page, f"Array.from(viewer.run.{name})")
+        for name in (*("process", "pos", "time", "step", "view", "peer", "n", "text", "message"), "src", "seq", "copy")
+    }  # fmt: skip
+    for name in ("process", "pos", "step", "view", "peer", "n", "text"):
+        assert read[name] == getattr(drawing, name).tolist(), name
+    assert read["time"] == (drawing.time - drawing.time[0]).tolist()
+    about = [at for at, message in enumerate(drawing.message) if message >= 0]
+    assert [at for at, message in enumerate(read["message"]) if message >= 0] == about
+    assert 100 < len(about) < len(drawing)
+    told = [(read["src"][read["message"][at]], read["seq"][read["message"][at]]) for at in about]
+    assert told == [(drawing.src[drawing.message[at]], drawing.seq[drawing.message[at]]) for at in about]
+    copies = [(read["message"][at], read["process"][at]) for at in about]
+    assert [read["copy"][at] for at in about] == [sorted(set(copies)).index(copy) for copy in copies]
+
+
+@browser_test
+def test_amounts_are_counted_right_wherever_one_looks(opened: Any) -> None:
+    """Found by halving, they are what counting them one by one gives, and bars do not change by moving."""
+    page = opened(replace(lunch(list("abcde")), rows=busy(9_000, 5))).page
+    counted = """(() => {
+        const { run } = viewer, bounds = [0, 0, 7, 500, 501, 4000, run.count, run.count], wrong = [];
+        for (let p = 0; p < 5; p++) for (const kind of [0, 1, 2]) {
+            const found = run.tally(p, kind, bounds, []);
+            for (let at = 0; at + 1 < bounds.length; at++) {
+                let count = 0;
+                for (let event = bounds[at]; event < bounds[at + 1]; event++) {
+                    const kinds = [["send"], ["accept", "deliver"], ["hold", "lost", "gap"]];
+                    if (run.process[event] === p && kinds[kind].includes(run.steps[run.step[event]])) count++;
+                }
+                if (count !== found[at]) wrong.push([p, kind, at, count, found[at]]);
+            }
+        }
+        return wrong;
+    })()"""
+    assert state(page, counted) == []
+    strip = "scene.context.getImageData({}, 60, 600, 90).data.join()"
+    assert not state(
+        page, "(scene.look(0.2 * scene.length, 0.6 * scene.length), scene.paint(), scene.isDetailed)"
+    )
+    before = state(page, strip.format(300))
+    assert len(set(before.split(","))) > 10, "there are bars"
+    assert state(page, f"(scene.pan(31), scene.paint(), {strip.format(269)})") == before
 
 
 def without_scripts(page: str) -> str:
