@@ -16,6 +16,7 @@ from inga.report.section import Section
 from inga.report.verdict import packets, short
 from inga.trace.drawing import STEPS_DRAWN, TEXT_MAX, Drawing, from_rows
 
+MEMBERS_TOLD = 12  # of a set of receivers; of the others, how many there are
 SPAN_MAX = 1 << 62  # of values whose differences are whole numbers
 
 _WIDTHS = (("i1", 1 << 7), ("i2", 1 << 15), ("i4", 1 << 31))
@@ -31,7 +32,7 @@ def pack(number: int, section: Section) -> list[str]:
         "steps": STEPS_DRAWN,
         "texts": drawing.texts,
         "refs": drawing.refs,
-        "sets": drawing.sets,
+        "sets": [[len(each), *each[:MEMBERS_TOLD]] for each in drawing.sets],
         "hasTimes": section.is_timed and _has_span(drawing),
         "receipt": section.receipt,
         "bundled": section.certificate["messages"] != section.certificate["payloads"],

@@ -297,8 +297,8 @@ class Run {
   receivers(m) {
     const set = this.sets[this.dst[m]];
     if (!set) return "all others";
-    const shown = set.slice(0, 12).map((process) => this.name(process));
-    return shown.length ? shown.join(", ") + (set.length > 12 ? " and " + (set.length - 12) + " more" : "") : "nobody";
+    const [count, ...told] = set, shown = told.map((process) => this.name(process));
+    return count ? shown.join(", ") + (count > told.length ? " and " + (count - told.length).toLocaleString("en") + " more" : "") : "nobody";
   }
 
   // An event in words, without the member it happened at.

@@ -93,7 +93,7 @@ class Viewer {
 
   table() {
     const box = make("details", "events"), summary = make("summary", "", "The events in view as a table");
-    this.list = make("div", "scroll");
+    this.list = make("div", "scroll", undefined, { tabindex: 0 });
     box.append(summary, this.list);
     box.addEventListener("toggle", () => this.fillTable());
     this.tableBox = box;

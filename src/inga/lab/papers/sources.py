@@ -27,6 +27,10 @@ class PaperSource(NamedTuple):
     publishes: str  # what of it is repeated here, and what is not
     readings: dict[str, ClaimReading]  # by the id of the claim; "" is for all that have none of their own
 
+    def reading(self, claim: str) -> ClaimReading:
+        """By what a claim is judged."""
+        return self.readings.get(claim) or self.readings.get("", ClaimReading(UNTOLD, UNTOLD))
+
 
 _PLAYED = ClaimReading(
     "the schedule of the counterexample is played, event by event, under the weaker scheme, which has to break in the way that is "
@@ -196,6 +200,6 @@ SOURCES = (
 )
 
 
-def reading_of(source: PaperSource, claim: str) -> ClaimReading:
-    """By what a claim of a source is judged."""
-    return source.readings.get(claim) or source.readings.get("", ClaimReading(UNTOLD, UNTOLD))
+def source_of(name: str) -> PaperSource:
+    """The source that an experiment repeats."""
+    return next(source for source in SOURCES if source.name == name)
