@@ -66,7 +66,7 @@ test: $(STAMP) $(if $(COMPILED),$(READY)) packages ## Run the tests
 	$(if $(COMPILED),$(RUN)) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
 
 # A missing package costs some tests, which are then skipped and say so; it never fails the run.
-packages: ## Install the Debian packages that some tests need, where that is allowed
+packages: ## Get what some tests need: Debian packages, where that is allowed; promtool and axe-core into build/tools
 	@requirements/debian.sh
 
 check: $(STAMP) ## Lint, formatting, types, import rules

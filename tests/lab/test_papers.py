@@ -27,9 +27,10 @@ from inga.lab.experiments import (
 from inga.lab.ladder.played import play
 from inga.lab.ladder.vectors import VECTORS
 from inga.lab.obg.worked import tabulate_examples
-from inga.lab.papers.sources import SOURCES, reading_of
+from inga.lab.papers.sources import SOURCES, source_of
 from inga.lab.sco.claims import DELAYS, MEMBERS, USUAL_D, Results, SchemePoint
 from inga.lab.sco.claims import judge as judge_sco
+from inga.lab.sco.levels import DEFINED, IMPLIED, PUBLISHED, judge_levels
 from inga.lab.sco.schemes import CONTROLLED, SCHEMES
 
 from . import test_co, test_obg, test_remiop, test_sco
@@ -42,8 +43,17 @@ CLAIMS = sum(len(source.readings) for source in SOURCES)
 # Every claim can fail
 
 
-def sco_verdicts(results: Results) -> Verdicts:
-    return {claim.id: claim.verdict for claim in judge_sco(results)}
+def sco_levels() -> tuple[Table, Table]:
+    """Table 1 and Figure 2 as they are published."""
+    shares = [
+        [said, 9, *(100 if name in implied else 50 for name in DEFINED)] for said, implied in IMPLIED.items()
+    ]
+    return Table([], [[level, *row] for level, row in PUBLISHED.items()]), Table([], shares)
+
+
+def sco_verdicts(results: Results, levels: tuple[Table, Table] | None = None) -> Verdicts:
+    claims = [*judge_levels(*(levels or sco_levels())), *judge_sco(results)]
+    return {claim.id: claim.verdict for claim in claims}
 
 
 def bent_sco() -> Iterator[Verdicts]:
@@ -60,6 +70,10 @@ def bent_sco() -> Iterator[Verdicts]:
         turned = [waits[place] for place in reversed(places)]
         waits.update(zip(places, turned, strict=True))
     yield sco_verdicts(waits)
+    for at, (row, column, cell) in enumerate([(0, 1, "guessed"), (3, 5, 99)]):
+        levels = sco_levels()
+        levels[at].rows[row][column] = cell
+        yield sco_verdicts(test_sco.expected(), levels)
 
 
 def bent_co() -> Iterator[Verdicts]:
@@ -165,7 +179,11 @@ def test_every_claim_has_a_reading_and_every_reading_a_claim(name: str) -> None:
 
 def test_the_ladder_has_one_reading_for_all() -> None:
     assert SOURCES[0].name == "ladder" and {*SOURCES[0].readings} == {""}
-    assert reading_of(SOURCES[0], "V17").tolerance == "exact"
+    assert SOURCES[0].reading("V17").tolerance == "exact"
+
+
+def test_a_claim_without_a_reading_is_told_to_have_none() -> None:
+    assert source_of("co").reading("new").how == "not told"
 
 
 # The page
@@ -216,7 +234,7 @@ def test_one_page_has_everything(lab: Lab, tmp_path: Path, capsys: pytest.Captur
             assert f"&lt;b&gt;{source.name} {id or 'V1'}" in page and "<b>co" not in page
             assert evaluation.escape(reading.how) in page
     assert page.count("<svg></svg>") == page.count("<figcaption>a figure") == len(SOURCES)
-    assert page.count('<span class="mark pass">holds</span>') == CLAIMS
+    assert page.count('<span class="mark pass">holds</span>') == CLAIMS + 1, "one explains it"
     assert 'href="ladder/ladder.html"' in page and f"{CLAIMS} holds, of {CLAIMS} claims of 5 sources" in page
     assert "http" not in page.replace("http-equiv", "")
 

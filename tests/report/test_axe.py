@@ -1,6 +1,6 @@
-"""What axe-core finds wrong with the page for people who do not see it well, or use no mouse.
+"""What axe-core finds wrong with pages for people who do not see them well, or use no mouse.
 
-axe-core is not part of this repository: `npm install --no-save axe-core` puts it into `node_modules`, or AXE names its file.
+axe-core is not part of this repository: `make packages` fetches it with npm, or AXE names its file.
 """
 
 import os
@@ -9,6 +9,15 @@ from typing import Any
 
 import pytest
 
+from inga.lab.evaluation import page as lab_page
+from inga.lab.experiments import VERDICTS, Claim, Outcome, Table
+from inga.lab.ladder.page import render as ladder_page
+from inga.lab.ladder.played import play
+from inga.lab.ladder.vectors import CHAPTERS
+from inga.lab.papers import Examined
+from inga.lab.papers.page import render as papers_page
+from inga.lab.papers.sources import SOURCES, source_of
+from inga.report.chart import line_chart
 from inga.report.page import render
 
 from .opened import Opened, browser_test
@@ -17,23 +26,84 @@ from .test_page import lunch, measured
 ROOT = Path(__file__).parents[2]
 PLACES = (
     os.environ.get("AXE", ""),
+    str(ROOT / "build/tools/node_modules/axe-core/axe.min.js"),
     str(ROOT / "node_modules/axe-core/axe.min.js"),
     "/usr/lib/node_modules/axe-core/axe.min.js",
 )
-RUN = "() => axe.run().then((found) => found.violations.map((each) => [each.impact, each.id, each.nodes[0].html.slice(0, 120)]))"
+RUN = """(rules) => axe.run({ resultTypes: ["violations"], ...(rules.length ? { runOnly: rules } : {}) }).then((found) =>
+    found.violations.map((each) => [each.impact, each.id, each.nodes[0].html.slice(0, 200)]))"""
+OF_SIGHT = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
+"""Rules of which colours and width make a difference; the others are the same on every screen."""
+
+
+def report(folder: Path) -> Path:
+    path = folder / "report.html"
+    path.write_text(render([measured(), lunch()], made="by inga"), encoding="utf-8")
+    return path
+
+
+def experiment(folder: Path) -> Path:
+    """The page of an experiment with all that such a page can have."""
+    claims = [
+        Claim(id, f"claim {id}", "10 %", "9 %", VERDICTS[at % 5])
+        for at, id in enumerate(source_of("sco").readings)
+    ]
+    lines = {f"scheme {at}": [(float(x), float(x * at)) for x in range(1, 5)] for at in range(7)}
+    tables = {"figure5": Table(["k", "value"], [[at, at / 3] for at in range(40)])}
+    path = folder / "sco.html"
+    path.write_text(
+        lab_page("Four ways", "lead", claims, [(line_chart("c", lines, x="k", y="PDUs"), "caption")], tables, {"figure5": "all"},
+                 source=source_of("sco")),
+        encoding="utf-8",
+    )  # fmt: skip
+    return path
+
+
+def papers(folder: Path) -> Path:
+    own = experiment(folder)
+    found = [
+        Examined(
+            source,
+            Outcome(
+                [Claim(id, id, "1", "2", VERDICTS[at % 5]) for at, id in enumerate(source.readings)],
+                pages=[own],
+            ),
+            1.0,
+            1.0,
+            False,
+        )
+        for source in SOURCES
+    ]
+    path = folder / "all.html"
+    path.write_text(papers_page(found, quick=True, version="1"), encoding="utf-8")
+    return path
+
+
+def ladder(folder: Path) -> Path:
+    path = folder / "ladder.html"
+    chapters = [(chapter, [play(vector) for vector in chapter.vectors[:1]]) for chapter in CHAPTERS[:2]]
+    path.write_text(
+        ladder_page(chapters, Table(["scheme", "messages", "sites", "schedules", "first", "why"], [])),
+        encoding="utf-8",
+    )
+    return path
 
 
 @browser_test
-def test_nothing_serious(browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [report, experiment, papers, ladder])
+def test_nothing_serious(made: Any, browser: Any, tmp_path: Path) -> None:
     axe = next((Path(place) for place in PLACES if place and Path(place).is_file()), None)
     if axe is None:
-        pytest.skip("axe-core is not installed: npm install axe-core, or AXE=its/axe.min.js")
-    path = tmp_path / "report.html"
-    path.write_text(render([measured(), lunch()], made="by inga"), encoding="utf-8")
-    for colours in ("light", "dark"):
-        page = Opened(browser, path, colours=colours).page
-        page.wait_for_selector("html[data-opened]", state="attached")
-        page.evaluate(axe.read_text(encoding="utf-8"))
-        found = page.evaluate(RUN)
+        pytest.skip("axe-core is not here: `make packages` fetches it, or AXE=its/axe.min.js")
+    path, script = made(tmp_path), axe.read_text(encoding="utf-8")
+    for colours, width, rules in (("light", 1200, []), ("dark", 390, OF_SIGHT)):
+        opened = Opened(browser, path, colours=colours, width=width)
+        if made is report:
+            opened.page.wait_for_selector("html[data-opened]", state="attached")
+        assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+        opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        opened.page.evaluate(script)
+        found = opened.page.evaluate(RUN, rules)
         assert [each for each in found if each[0] in ("serious", "critical")] == []
-        page.close()
+        assert opened.complaints == []
+        opened.page.close()

@@ -35,5 +35,5 @@ def test_one_point_is_enough() -> None:
 
 def test_names_keep_apart() -> None:
     chart = log_chart("t", {"a": [(1, 1), (10, 10)], "b": [(1, 1), (10, 10.01)]}, x="x", y="y")
-    ends = [float(each) for each in re.findall(r'y="([\d.]+)" style', chart)]
+    ends = [float(each) for each in re.findall(r'y="([\d.]+)">[ab]<', chart)]
     assert abs(ends[0] - ends[1]) >= 14

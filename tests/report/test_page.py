@@ -5,10 +5,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from time import perf_counter
 from typing import Any
 
 import pytest
 
+from inga.cli.main import main
 from inga.report.page import render
 from inga.report.section import Section
 from inga.trace import Row
@@ -431,6 +434,105 @@ def test_odd_runs_are_drawn(opened: Any) -> None:
 
 
 @browser_test
+def test_a_hundred_thousand_members_and_endless_texts(opened: Any) -> None:
+    """Each of them does something, before time 0 as well; messages go to all of them; names, calls and notes have no end."""
+    n, names = 100_000, [f"<u>m{at}" for at in range(100_000)]
+    names[0], endless = "<b>" * 3_000_000, "<script>alert(1)</script>" * 400_000
+    everybody = (1 << n) - 1
+    rows = [
+        *(Row(at, 1, at - n // 2, "send", 1, at, 1, everybody - (1 << at % 3)) for at in range(0, n, 2)),
+        *(Row(at, 1, at, "deliver", 1, at - 1, 1) for at in range(1, n, 2)),
+        Row(0, 2, n, "send", 1, 0, 2, everybody, op=endless, ref=endless, note=endless),
+    ]
+    section = replace(lunch(), names=names, rows=rows, title=endless)
+    started = perf_counter()
+    found = opened(section)
+    page = found.page
+    status_says(page, "100,001 events")
+    assert found.complaints == [] and is_painted(page)
+    assert len(page.content()) < 6_000_000
+    canvas = page.locator(".stage canvas")
+    for key in ("ArrowDown", "n", "+", "+", "Enter", "Escape", "0"):
+        canvas.press(key)
+    page.get_by_label("search").fill("from:m99998")
+    assert page.locator(".hits").inner_text() == "2 events"
+    page.get_by_label("search").press("Enter")
+    assert "and 99,987 more" in page.locator(".tip").inner_text()
+    assert found.complaints == [] and page.locator("u, script:not([type])").count() == 1
+    assert perf_counter() - started < 60, "it hangs"
+
+
+@browser_test
+@pytest.mark.parametrize("rows", [[], lunch().rows[:1], [row._replace(time=7) for row in lunch().rows]])
+def test_runs_with_nothing_to_see_are_opened_too(opened: Any, rows: list[Row]) -> None:
+    """No event, one, or all of them at one moment: every control can be used."""
+    found = opened(replace(lunch(), rows=rows))
+    for button in found.page.locator(".viewer button:enabled").all():
+        button.click()
+    for key in "+-0npvV":
+        found.page.locator(".stage canvas, body").last.press(key)
+    found.page.locator(".stage canvas, body").last.press("Escape")
+    assert found.complaints == []
+    assert found.page.locator(".viewer").count() == bool(rows)
+
+
+@browser_test
+def test_a_newcomer_finds_the_violated_pair_in_three_clicks(browser: Any, tmp_path: Path) -> None:
+    """Of two runs, one is not in causal order: its verdict, then the next violation, then one of the two messages."""
+    runs = [str(tmp_path / order) for order in ("vector", "fifo")]
+    path = tmp_path / "report.html"
+    load = ["--members", "3", "--messages", "10", "--loss", "0.1", "--seed", "1", "--quiet"]
+    for order, run in zip(("vector", "fifo"), runs, strict=True):
+        assert main(["sim", "--order", order, "--trace", run, *load]) == 0
+    main(["report", *runs, "-o", str(path), "--checks", "all", "--engine", "local", "--quiet"])
+    page = Opened(browser, path).page
+    page.wait_for_selector("html[data-opened]", state="attached")
+    assert page.locator("header .verdict.pass, header .verdict.unknown").count() == 2
+    page.locator("header .verdict.unknown a").click()
+    place, where = page.locator(".viewer").nth(1), ".viewer >> nth=1"
+    place.get_by_role("button", name="next violation").click()
+    told = "cathy delivered packet 9 of alice before packet 8 of bob, which precedes it"
+    assert told in plain(place.locator(".violation").inner_text())
+    pair = [state(page, f"scene.chosen.{which}", where) for which in ("late", "early")]
+    box = place.locator(".stage canvas").bounding_box()
+    spots = [
+        state(page, f"[scene.x(scene.where({at})), scene.y(viewer.run.process[{at}])]", where) for at in pair
+    ]
+    for x, y in spots:
+        assert 0 < x < box["width"], "both are in the picture"
+        assert 0 < box["y"] + y < 900, "and on the screen"
+    page.mouse.click(box["x"] + spots[0][0], box["y"] + spots[0][1])
+    told = plain(place.locator(".tip").inner_text())
+    assert told.startswith("packet 8 of bob\nsent at") and "delivered at cathy" in told
+    page.close()
+
+
+@browser_test
+def test_print_is_dark_on_white(browser: Any, tmp_path: Path) -> None:
+    """Of a page that is looked at in the dark, too, with a picture that was painted for the screen."""
+    path = tmp_path / "report.html"
+    path.write_text(render([lunch()]), encoding="utf-8")
+    page = Opened(browser, path, colours="dark").page
+    page.wait_for_selector("html[data-opened]", state="attached")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate(FAINT) == []
+    for name, light in (
+        ("ink", "#1d2433"),
+        ("card", "#fff"),
+        ("failSoft", "#fdeaea"),
+        ("objectSoft", "#f1e9fb"),
+    ):
+        assert state(page, f"scene.colours.{name}") == light
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator(".bar").first.is_visible() and is_painted(page)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen", color_scheme="dark")
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    page.close()
+
+
+@browser_test
 def test_a_phone_shows_all_of_it(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(render([lunch(HOSTILE), lunch()]), encoding="utf-8")
@@ -454,6 +556,83 @@ def test_everything_has_a_name_and_colours_can_be_read(browser: Any, tmp_path: P
         assert page.evaluate(NAMELESS) == []
         assert page.evaluate(FAINT) == []
         page.close()
+
+
+def busy(events: int, members: int) -> list[Row]:
+    """A run of any size that is as irregular as can be, always the same."""
+    draw = Random(events)
+    steps = ("send", "receive", "hold", "accept", "deliver", "take", "lost", "gap", "view", "crash")
+    rows = []
+    for _ in range(events):
+        src, seq = (
+            (None, None)
+            if draw.random() < 0.2
+            else (draw.randrange(members), draw.randrange(1, 1 + events // 4))
+        )
+        row = Row(
+            draw.randrange(members),
+            draw.randrange(1 << 40),
+            draw.randrange(-events, events) ** 3,
+            "send",
+            1,
+            src,
+            seq,
+        )
+        rows.append(
+            row._replace(step=draw.choice(steps), peer=draw.choice((None, 0, 1)), n=draw.choice((1, 1, 300)))
+        )
+    return rows
+
+
+@browser_test
+def test_what_is_read_is_what_was_written(opened: Any) -> None:
+    """Columns come back from the page as they went in, and copies are numbered by message and member."""
+    rows = busy(400, 5)
+    drawing = from_rows(rows)
+    page = opened(replace(lunch(list("abcde")), rows=rows)).page
+    read = {
+        name: state(page, f"Array.from(viewer.run.{name})")
+        for name in (*("process", "pos", "time", "step", "view", "peer", "n", "text", "message"), "src", "seq", "copy")
+    }  # fmt: skip
+    for name in ("process", "pos", "step", "view", "peer", "n", "text"):
+        assert read[name] == getattr(drawing, name).tolist(), name
+    assert read["time"] == (drawing.time - drawing.time[0]).tolist()
+    about = [at for at, message in enumerate(drawing.message) if message >= 0]
+    assert [at for at, message in enumerate(read["message"]) if message >= 0] == about
+    assert 100 < len(about) < len(drawing)
+    told = [(read["src"][read["message"][at]], read["seq"][read["message"][at]]) for at in about]
+    assert told == [(drawing.src[drawing.message[at]], drawing.seq[drawing.message[at]]) for at in about]
+    copies = [(read["message"][at], read["process"][at]) for at in about]
+    assert [read["copy"][at] for at in about] == [sorted(set(copies)).index(copy) for copy in copies]
+
+
+@browser_test
+def test_amounts_are_counted_right_wherever_one_looks(opened: Any) -> None:
+    """Found by halving, they are what counting them one by one gives, and bars do not change by moving."""
+    page = opened(replace(lunch(list("abcde")), rows=busy(9_000, 5))).page
+    counted = """(() => {
+        const { run } = viewer, bounds = [0, 0, 7, 500, 501, 4000, run.count, run.count], wrong = [];
+        for (let p = 0; p < 5; p++) for (const kind of [0, 1, 2]) {
+            const found = run.tally(p, kind, bounds, []);
+            for (let at = 0; at + 1 < bounds.length; at++) {
+                let count = 0;
+                for (let event = bounds[at]; event < bounds[at + 1]; event++) {
+                    const kinds = [["send"], ["accept", "deliver"], ["hold", "lost", "gap"]];
+                    if (run.process[event] === p && kinds[kind].includes(run.steps[run.step[event]])) count++;
+                }
+                if (count !== found[at]) wrong.push([p, kind, at, count, found[at]]);
+            }
+        }
+        return wrong;
+    })()"""
+    assert state(page, counted) == []
+    strip = "scene.context.getImageData({}, 60, 600, 90).data.join()"
+    assert not state(
+        page, "(scene.look(0.2 * scene.length, 0.6 * scene.length), scene.paint(), scene.isDetailed)"
+    )
+    before = state(page, strip.format(300))
+    assert len(set(before.split(","))) > 10, "there are bars"
+    assert state(page, f"(scene.pan(31), scene.paint(), {strip.format(269)})") == before
 
 
 def without_scripts(page: str) -> str:

@@ -2,8 +2,9 @@
 
 Traces are made, certified and rendered as `inga report` does. The page notes when its diagram was drawn, counted from when it
 was asked for, so reading the file, decoding and drawing are in it. Then the diagram is moved 60 times, once with everything in
-view and once with single arrows. Baselines are what was aimed at: 0.3 s for ten thousand events, 2 s for a million, and a
-60th of a second for a frame. CPU is that of the page's main thread, which says more than the clock on a busy machine.
+view and once with single arrows: as fast as it can be painted, which is what a frame costs, and once for each frame that the browser
+shows, which is what a person sees. Baselines are what was aimed at: 0.3 s for ten thousand events, 2 s for a million, and 60
+frames a second. CPU is that of the page's main thread, which says more than the clock on a busy machine.
 """
 
 import shutil
@@ -19,7 +20,7 @@ from inga.report.page import render
 from inga.report.section import Section
 
 LIMITS = {10_000: 300.0, 1_000_000: 2000.0}  # events: milliseconds
-FRAME_MS = 1000 / 60
+FRAMES = 60.0  # a second
 MOVES = 60
 MEMBERS = 8
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -30,6 +31,18 @@ _MOVE = f"""(place) => {{
     scene.context.getImageData(0, 0, 1, 1);
     return (performance.now() - started) / {MOVES};
 }}"""
+
+_SHOWN = f"""(place) => new Promise((done) => {{
+    const {{ viewer }} = place;
+    let frame = 0, started = 0;
+    const move = (now) => {{
+        if (!frame) started = now;
+        if (frame === {MOVES}) {{ done({MOVES} * 1000 / (now - started)); return; }}
+        viewer.act(() => viewer.scene.pan(frame++ % 2 ? 7 : -7));
+        requestAnimationFrame(move);
+    }};
+    requestAnimationFrame(move);
+}})"""
 
 
 def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
@@ -86,11 +99,12 @@ def _measure(browser: Any, path: Path) -> dict[str, float]:
     opened = float(page.locator("html").get_attribute("data-opened"))
     metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
     viewer = page.locator(".viewer").first
-    single = viewer.evaluate(_MOVE)
+    found = {"opened": opened, "cpu": metrics["TaskDuration"] * 1000}
+    found |= {"arrows": viewer.evaluate(_MOVE), "arrows shown": viewer.evaluate(_SHOWN)}
     page.get_by_role("button", name="all", exact=True).first.click()
-    whole = viewer.evaluate(_MOVE)
+    found |= {"all": viewer.evaluate(_MOVE), "all shown": viewer.evaluate(_SHOWN)}
     page.close()
-    return {"opened": opened, "cpu": metrics["TaskDuration"] * 1000, "single": single, "whole": whole}
+    return found
 
 
 def _rows(events: int, path: Path, found: dict[str, float]) -> list[BenchRow]:
@@ -99,6 +113,8 @@ def _rows(events: int, path: Path, found: dict[str, float]) -> list[BenchRow]:
         BenchRow(f"{case}: page", 10.0 * events / 1e6, path.stat().st_size / 1e6, "MB", "10 bytes an event"),
         BenchRow(f"{case}: opened and drawn", limit, found["opened"], "ms", "the limit"),
         BenchRow(f"{case}: of that, CPU", limit, found["cpu"], "ms", "the limit"),
-        BenchRow(f"{case}: a frame, arrows", FRAME_MS, found["single"], "ms", "60 frames a second"),
-        BenchRow(f"{case}: a frame, everything", FRAME_MS, found["whole"], "ms", "60 frames a second"),
+        BenchRow(f"{case}: a frame, arrows", 1000 / FRAMES, found["arrows"], "ms", "60 frames a second"),
+        BenchRow(f"{case}: a frame, everything", 1000 / FRAMES, found["all"], "ms", "60 frames a second"),
+        BenchRow(f"{case}: shown, arrows", FRAMES, found["arrows shown"], "frames/s", "what a screen shows"),
+        BenchRow(f"{case}: shown, everything", FRAMES, found["all shown"], "frames/s", "what a screen shows"),
     ]

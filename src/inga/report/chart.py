@@ -10,18 +10,36 @@ WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 92, 28, 40
 CROWD = 20
 """Numbers along the axis, from which on not each of them is written."""
-COLOURS = ("#3056d3", "#d97706", "#117a4b", "#c0262d", "#7a3ec8", "#667085", "#0e7490")
+COLOURS = ("#3056d3", "#b45f00", "#117a4b", "#c0262d", "#7a3ec8", "#5b6474", "#0e7490")
+COLOURS_DARK = ("#8aa4ff", "#f5a742", "#5ad19a", "#ff8086", "#c39bff", "#98a2b3", "#4fc3d9")
+"""Of lines and their names, so that names can be read on light and on dark ground."""
 
-STYLE = """
+
+def _classes(colours: Sequence[str]) -> str:
+    return " ".join(
+        [f".chart .line-{number} {{ color: {colour}; }}" for number, colour in enumerate(colours)]
+    )
+
+
+STYLE = (
+    f"""
+{_classes(COLOURS)}
+@media screen and (prefers-color-scheme: dark) {{ {_classes(COLOURS_DARK)} }}
+"""
+    """
 .chart { max-width: 100%; height: auto; }
 .chart text { font: 12px system-ui, sans-serif; fill: var(--muted); }
-.chart .series text { font-weight: 600; }
+.chart .series text { font-weight: 600; fill: currentColor; }
+.chart .series polyline { stroke: currentColor; fill: none; stroke-width: 2; }
+.chart .series circle { fill: currentColor; }
+@media (max-width: 48rem) { .chart { overflow: visible; } .chart text { font-size: 15px; } }
 .chart .axis line { stroke: var(--line); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 1rem; }
 .charts figure { margin: 0; }
 .charts figcaption { font-size: .88rem; color: var(--muted); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
+)
 
 
 def line_chart(title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: str) -> str:
@@ -73,13 +91,12 @@ def _drawn(
     ]
     ends = _apart({name: place(line[-1])[1] for name, line in series.items()})
     for number, (name, line) in enumerate(series.items()):
-        colour = COLOURS[number % len(COLOURS)]
         places = [place(point) for point in line]
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py in places)
-        dots = "".join(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"/>' for px, py in places)
+        dots = "".join(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3"/>' for px, py in places)
         parts.append(
-            f'<g class="series"><polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
-            f'<text x="{places[-1][0] + 8:.1f}" y="{ends[name] + 4:.1f}" style="fill:{colour}">{escape(name)}</text></g>'
+            f'<g class="series line-{number % len(COLOURS)}"><polyline points="{path}"/>{dots}'
+            f'<text x="{places[-1][0] + 8:.1f}" y="{ends[name] + 4:.1f}">{escape(name)}</text></g>'
         )
     return "".join([*parts, "</svg>"])
 

@@ -246,7 +246,7 @@ def _holds(section: Section) -> str:
         for row in list(section.measured.get("held_by", ()))[:HELD_SHOWN]
     )
     table = (
-        '<div class="scroll"><table class="small"><thead><tr><th scope="col">at</th><th scope="col">waited for</th>'
+        '<div class="scroll" tabindex="0"><table class="small"><thead><tr><th scope="col">at</th><th scope="col">waited for</th>'
         '<th scope="col" class="number">held</th><th scope="col" class="number">in all</th></tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
     )

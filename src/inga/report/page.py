@@ -121,7 +121,7 @@ def _groups(section: Section) -> str:
             f"<td>in {len(rest)} more groups</td><td></td></tr>"
         )
     return (
-        '<h3>What lies behind it</h3><div class="scroll"><table class="groups"><thead><tr><th scope="col" class="number">violations</th>'
+        '<h3>What lies behind it</h3><div class="scroll" tabindex="0"><table class="groups"><thead><tr><th scope="col" class="number">violations</th>'
         f'<th scope="col">cause</th><th scope="col">of the check</th></tr></thead><tbody>{lines}</tbody></table></div>'
     )
 
@@ -172,7 +172,7 @@ def _verdicts(sections: Sequence[Section]) -> str:
     ]
     overall = "".join(f"<td>{_word(section)}</td>" for section in sections)
     return (
-        '<section class="card" id="verdicts"><h2>What was checked</h2><div class="scroll"><table class="verdicts">'
+        '<section class="card" id="verdicts"><h2>What was checked</h2><div class="scroll" tabindex="0"><table class="verdicts">'
         f'<thead><tr><th scope="col">check</th>{head}</tr></thead><tbody>{"".join(lines)}</tbody>'
         f'<tfoot><tr><th scope="row">in all</th>{overall}</tr></tfoot></table></div></section>'
     )

@@ -5,6 +5,7 @@ const OPENED_WHOLE = 8;  // times as many, from which on a run is opened as a wh
 const LOOK_BEYOND = 3000;  // events behind the right edge whose arrows may cross what is in view
 const MAP = 30, AXIS = 26, HEAD = MAP + AXIS;
 const LANES_IN_VIEW = 24;
+const BAR = 3;  // pixels that an amount is wide
 
 function palette(element) {
   const style = getComputedStyle(element), colour = (name) => style.getPropertyValue("--" + name).trim();
@@ -47,6 +48,10 @@ class Scene {
   get height() { return HEAD + Math.min(this.lanes.length, LANES_IN_VIEW) * this.laneHeight + 10; }
   y(process) { const lane = this.laneOf.get(process); return lane === undefined ? NONE : this.yOf(lane); }
   yOf(lane) { return HEAD + (lane + 0.5) * this.laneHeight - this.top; }
+  get lanesInView() {
+    const first = Math.floor(this.top / this.laneHeight);
+    return Array.from({ length: Math.min(this.lanes.length - first, LANES_IN_VIEW + 1) }, (_, at) => first + at);
+  }
   firstAt(position) { return this.isEven ? Math.max(0, Math.min(this.run.count, Math.ceil(position))) : this.run.at(position); }
   get span() { return [this.firstAt(this.camera.from), this.firstAt(this.camera.to + (this.isEven ? 1 : 1e-9 * this.length))]; }
 
@@ -174,7 +179,7 @@ class Scene {
     this.paintLanes();
     this.paintTicks(true);
     this.paintCalls(first, end);
-    if (this.isDetailed) this.paintDetail(first, end); else { this.paintAmounts(first, end); this.paintConcerned(); }
+    if (this.isDetailed) this.paintDetail(first, end); else { this.paintAmounts(); this.paintConcerned(); }
     this.paintRare();
     this.paintChain();
     this.paintMarked();
@@ -209,14 +214,10 @@ class Scene {
   paintLanes() {
     const { context } = this;
     context.lineWidth = 1.2;
-    for (let lane = 0; lane < this.lanes.length; lane++) {
-      const y = this.yOf(lane);
-      if (y < HEAD - 40 || y > this.height + 40) continue;
-      context.strokeStyle = this.colours.line;
-      context.beginPath();
-      this.line(this.gutter - 6, y, this.width, y);
-      context.stroke();
-    }
+    context.strokeStyle = this.colours.line;
+    context.beginPath();
+    for (const lane of this.lanesInView) this.line(this.gutter - 6, this.yOf(lane), this.width, this.yOf(lane));
+    context.stroke();
   }
 
   paintNames() {
@@ -230,12 +231,15 @@ class Scene {
     context.rect(0, HEAD, this.gutter, this.height - HEAD);
     context.clip();
     context.direction = "ltr";
-    for (const [lane, process] of this.lanes.entries()) {
-      const y = this.yOf(lane);
-      if (y < HEAD || y > this.height) continue;
-      context.fillText(shorten(context, this.run.names[process], this.gutter - 22), this.gutter - 14, y);
-    }
+    for (const lane of this.lanesInView) context.fillText(this.shortName(this.lanes[lane]), this.gutter - 14, this.yOf(lane));
     context.restore();
+  }
+
+  // A name as it fits beside its line: measuring letters is slow, so it is done once.
+  shortName(process) {
+    if (this._namesFor !== this.gutter) { this._namesFor = this.gutter; this._names = new Map(); }
+    if (!this._names.has(process)) this._names.set(process, shorten(this.context, this.run.names[process], this.gutter - 22));
+    return this._names.get(process);
   }
 
   paintTicks(isGrid) {
@@ -293,43 +297,33 @@ class Scene {
   mapHeights(buckets) {
     const key = buckets + ":" + this.isEven;
     if (this._map && this._map.key === key) return this._map.heights;
-    const counts = new Float64Array(buckets), scale = buckets / this.length;
-    for (let at = 0; at < this.run.count; at++) counts[Math.min(buckets - 1, this.where(at) * scale | 0)]++;
+    const bounds = Array.from({ length: buckets + 1 }, (_, at) => at < buckets ? this.firstAt(at / buckets * this.length) : this.run.count);
+    const counts = Float64Array.from({ length: buckets }, (_, at) => bounds[at + 1] - bounds[at]);
     let most = 1;
     for (const count of counts) if (count > most) most = count;
     this._map = { key, heights: counts.map((count) => Math.sqrt(count / most)) };
     return this._map.heights;
   }
 
-  // Too many to draw each: how much each member sent and received, and how much of it was held or lost.
-  paintAmounts(first, end) {
-    const { context, run, colours } = this, width = 3, buckets = Math.ceil(this.plot / width);
-    const above = Math.max(0, Math.floor(this.top / this.laneHeight)), lanes = Math.min(this.lanes.length - above, LANES_IN_VIEW + 1);
-    const from = this.camera.from, scale = buckets / (this.camera.to - from);
-    const sent = new Uint32Array(lanes * buckets), came = new Uint32Array(lanes * buckets), bad = new Uint32Array(lanes * buckets);
-    const into = run.steps.map((step) => step === "send" || step === "request" || step === "response" ? sent
-      : step === "deliver" || step === "accept" || step === "start" || step === "event" ? came : ["hold", "lost", "gap"].includes(step) ? bad : null);
-    const lane = new Int32Array(run.names.length).fill(NONE);
-    for (let row = 0; row < lanes; row++) lane[this.lanes[above + row]] = row;
-    for (let at = first; at < end; at++) {
-      const counts = into[run.step[at]];
-      if (!counts) continue;
-      const bucket = ((this.isEven ? at : run.time[at]) - from) * scale | 0, row = lane[run.process[at]];
-      if (bucket >= 0 && bucket < buckets && row >= 0) counts[row * buckets + bucket]++;
-    }
+  // Too many to draw each: how much each member sent and received, and how much of it was held or lost. Bars stand at multiples of
+  // their width, so that they move with the diagram and do not change while it is moved.
+  paintAmounts() {
+    const { context, run, colours } = this, width = (this.camera.to - this.camera.from) / this.plot * BAR;
+    const number = Math.floor(this.camera.from / width), bars = Math.ceil(this.plot / BAR) + 1, left = this.x(number * width);
+    const bounds = Int32Array.from({ length: bars + 1 }, (_, at) => this.firstAt((number + at) * width));
+    const amounts = this.lanesInView.map((lane) => [lane, [SENT, CAME, BAD].map((kind) => run.tally(this.lanes[lane], kind, bounds, new Uint32Array(bars)))]);
     let most = 1;
-    for (const counts of [sent, came]) for (let at = 0; at < counts.length; at++) if (counts[at] > most) most = counts[at];
+    for (const [, [sent, came]] of amounts) for (let at = 0; at < bars; at++) most = Math.max(most, sent[at], came[at]);
     const half = this.laneHeight * 0.42;
-    for (const [counts, colour, up] of [[sent, colours.ink, -1], [came, colours.muted, 1], [bad, colours.early, 1]]) {
+    for (const [kind, colour, up, alpha] of [[SENT, colours.ink, -1, 0.55], [CAME, colours.muted, 1, 0.55], [BAD, colours.early, 1, 0.9]]) {
       context.fillStyle = colour;
-      context.globalAlpha = colour === colours.early ? 0.9 : 0.55;
-      for (let row = 0; row < lanes; row++) {
-        const y = this.yOf(above + row);
-        for (let bucket = 0; bucket < buckets; bucket++) {
-          const count = counts[row * buckets + bucket];
-          if (!count) continue;
-          const tall = Math.max(1, Math.min(1, Math.sqrt(count / most)) * half);
-          context.fillRect(this.gutter + bucket * width, up < 0 ? y - tall : y, width - 0.6, tall);
+      context.globalAlpha = alpha;
+      for (const [lane, { [kind]: counts }] of amounts) {
+        const y = this.yOf(lane);
+        for (let at = 0; at < bars; at++) {
+          if (!counts[at]) continue;
+          const tall = Math.max(1, Math.min(1, Math.sqrt(counts[at] / most)) * half);
+          context.fillRect(left + at * BAR, up < 0 ? y - tall : y, BAR - 0.6, tall);
         }
       }
     }
@@ -384,7 +378,7 @@ class Scene {
   }
 
   addCopies(m, copies) {
-    for (let c = this.run.firstCopy[m]; c >= 0; c = this.run.nextCopy[c]) copies.add(c);
+    for (const c of this.run.copiesOf(m)) copies.add(c);
   }
 
   // How a copy is drawn: by the violation that is chosen, the message that is pointed at, or the search.
@@ -411,7 +405,7 @@ class Scene {
     const { run } = this, { marks } = this.found, m = run.copyMessage[c], from = run.sent[m];
     const isOwn = (each) => [run.arrival(each), run.held[each], run.delivered[each], run.taken[each]].some((at) => at >= 0 && marks[at]);
     if (isOwn(c)) return true;
-    return from >= 0 && Boolean(marks[from]) && !copiesOf(run, m, run.names.length).some(isOwn);
+    return from >= 0 && Boolean(marks[from]) && ![...run.copiesOf(m)].some(isOwn);
   }
 
   isAbout(c, event) { return event !== null && event >= 0 && this.run.copy[event] === c; }

@@ -1,14 +1,15 @@
 // ---- The events of a run as columns of numbers, and what follows from them: copies, cones of causes and effects.
 
-const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f8: Float64Array };
+const KINDS = { i1: Int8Array, i2: Int16Array, i4: Int32Array, f8: Float64Array };
 const NONE = -1;
+const SENT = 0, CAME = 1, BAD = 2, AMOUNTS = 3;  // what is counted where events are too many to draw each
 const LEVELS = { receive: "arrived", hold: "held", accept: "accepted", causal: "ordered", confirm: "confirmed",
   acknowledge: "acknowledged", deliver: "delivered", take: "taken", start: "delivered" };
 
 async function readRun(number) {
   const about = JSON.parse(document.getElementById("data-" + number).textContent);
   const packed = document.getElementById("columns-" + number).textContent;
-  return new Run(about, await inflate(fromBase64(packed)));
+  return new Run(about, await inflate(fromBase64(packed), about.bytes));
 }
 
 function fromBase64(text) {
@@ -18,9 +19,17 @@ function fromBase64(text) {
   return bytes;
 }
 
-async function inflate(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).arrayBuffer();
+// The bytes are written into the stream from here. As a Blob they would go to another process and come back in hundreds of
+// pieces, each of which waits for its turn: seconds on a busy machine.
+async function inflate(bytes, size) {
+  const { writable, readable } = new DecompressionStream("deflate"), writer = writable.getWriter();
+  for (const done of [writer.write(bytes), writer.close()]) done.catch(() => {});  // the reader is told as well
+  const whole = new Uint8Array(size), reader = readable.getReader();
+  for (let at = 0, next = await reader.read(); !next.done; next = await reader.read()) {
+    whole.set(next.value, at);
+    at += next.value.length;
+  }
+  return whole.buffer;
 }
 
 class Run {
@@ -29,62 +38,90 @@ class Run {
       steps: about.steps, witnesses: about.witnesses, hasTimes: about.hasTimes, title: about.title });
     this.unit = about.bundled ? "packet" : "message";
     this.code = Object.fromEntries(about.steps.map((step, code) => [step, code]));
+    this.isSend = about.steps.map((step) => step === "send" || step === "request" || step === "response");
     this.readColumns(about, buffer);
     this.count = this.process.length;
-    this.time = this.time || new Float64Array(0);
+    this.frequency = new Int32Array(this.steps.length);
+    for (let at = 0; at < this.count; at++) this.frequency[this.step[at]]++;
     this.numberCopies();
     this.receipt = this.chooseReceipt(about.receipt);
     this.duration = this.count ? this.time[this.count - 1] : 0;
   }
 
+  // Columns that are kept as they are become views of the buffer, which costs nothing; positions are only summed if asked for.
   readColumns(about, buffer) {
     let offset = 0;
-    const raw = {};
-    for (const [name, kind, how, length] of about.columns) {
-      raw[name] = [new KINDS[kind](buffer, offset, length), how];
-      offset += Math.ceil(length * KINDS[kind].BYTES_PER_ELEMENT / 8) * 8;
+    const raw = {}, sums = {};
+    for (const [name, kind, how, length, base] of about.columns) {
+      const column = KINDS[kind];
+      raw[name] = how === "same" ? new column(length).fill(base) : new column(buffer, offset, length);
+      if (how !== "same") offset += Math.ceil(length * column.BYTES_PER_ELEMENT / 8) * 8;
+      if (how === "kept" || how === "same") this[name] = raw[name]; else sums[name] = base;
     }
-    for (const [name, [values, how]] of Object.entries(raw)) {
-      if (how === "one more") this[name] = lowered(values);
-    }
-    this.time = summed(raw.time[0]);
-    this.pos = summedBy(raw.pos[0], this.process, this.names.length, about.firstPos);
+    this.time = summed(raw.time);
+    this.seq = summedBy(raw.seq, this.src, this.names.length, sums.seq);
+    this.message = numbersBy(raw.message, this.process, this.names.length);
+    this._posSteps = [raw.pos, sums.pos];
   }
 
-  // What became of each copy: for each level the event at which it was reached.
+  // Of each event: which of its member's it is.
+  get pos() { return this._pos ??= summedBy(this._posSteps[0], this.process, this.names.length, this._posSteps[1]); }
+
+  // A copy is a message at one member. Sorted by message and member, events that are about one copy lie together, in the order
+  // of time: so copies get their numbers, and of each is known at which event it reached which level.
   numberCopies() {
-    const { step, message, copy, count } = this;
-    let copies = 0;
-    const messages = this.src.length;
-    this.frequency = new Int32Array(this.steps.length);
-    for (let at = 0; at < count; at++) {
-      if (copy[at] >= copies) copies = copy[at] + 1;
-      this.frequency[step[at]]++;
+    const { step, message, process, isSend } = this, sorted = this.byMessage, messages = this.src.length;
+    let copies = 0, m = NONE, p = NONE;
+    const copy = this.copy = new Int32Array(this.count).fill(NONE);
+    this.copiesFrom = new Int32Array(messages + 1);
+    for (let k = 0; k < sorted.length; k++) {
+      const at = sorted[k];
+      if (message[at] !== m || process[at] !== p) {
+        while (m < message[at]) this.copiesFrom[++m] = copies;
+        p = process[at];
+        copies++;
+      }
+      copy[at] = copies - 1;
     }
+    while (m < messages) this.copiesFrom[++m] = copies;
     this.copies = copies;
     this.sent = new Int32Array(messages).fill(NONE);
     this.copyMessage = new Int32Array(copies).fill(NONE);
     this.copyProcess = new Int32Array(copies).fill(NONE);
-    this.firstCopy = new Int32Array(messages).fill(NONE);
-    this.nextCopy = new Int32Array(copies).fill(NONE);
-    for (const level of new Set(Object.values(LEVELS))) this[level] = new Int32Array(copies).fill(NONE);
-    const levels = this.steps.map((name) => this[LEVELS[name]] || null);
-    const isSend = this.steps.map((name) => name === "send" || name === "request" || name === "response");
-    for (let at = 0; at < count; at++) {
-      const m = message[at];
-      if (m < 0) continue;
-      if (isSend[step[at]]) { if (this.sent[m] < 0) this.sent[m] = at; continue; }
+    const none = new Int32Array(copies).fill(NONE), levels = this.steps.map(() => null);  // one for all levels that none reached
+    for (const [name, level] of Object.entries(LEVELS)) {
+      if (this.has(name) && (!this[level] || this[level] === none)) this[level] = none.slice();
+      this[level] ??= none;
+      levels[this.code[name]] = this[level];
+    }
+    for (let k = 0; k < sorted.length; k++) {
+      const at = sorted[k], m = message[at];
+      if (isSend[step[at]]) { if (this.sent[m] < 0 || at < this.sent[m]) this.sent[m] = at; continue; }
       const c = copy[at], level = levels[step[at]];
       if (!level) continue;
-      if (this.copyMessage[c] < 0) {
-        this.copyMessage[c] = m;
-        this.copyProcess[c] = this.process[at];
-        this.nextCopy[c] = this.firstCopy[m];
-        this.firstCopy[m] = c;
-      }
+      this.copyMessage[c] = m;
+      this.copyProcess[c] = process[at];
       if (level[c] < 0) level[c] = at;
     }
-    this.isSend = isSend;
+  }
+
+  // Events that are about a message, by message, then by member, then by time: those of each member in order, dealt out.
+  get byMessage() {
+    const { message, count } = this, { order } = this.lanes, fill = new Int32Array(this.src.length + 1);
+    for (let at = 0; at < count; at++) fill[message[at] + 1]++;
+    const sorted = new Int32Array(count - fill[0]);
+    fill[0] = 0;
+    for (let m = 1; m < fill.length; m++) fill[m] += fill[m - 1];
+    for (let k = 0; k < count; k++) {
+      const at = order[k];
+      if (message[at] >= 0) sorted[fill[message[at]]++] = at;
+    }
+    return sorted;
+  }
+
+  // The copies of a message that came somewhere.
+  *copiesOf(m) {
+    for (let c = this.copiesFrom[m]; c < this.copiesFrom[m + 1]; c++) if (this.copyMessage[c] >= 0) yield c;
   }
 
   // Whether any of these steps occurred.
@@ -123,19 +160,51 @@ class Run {
     return from >= 0 && to >= 0 ? this.time[to] - this.time[from] : NaN;
   }
 
-  // Events of each process, in order, and the place of each event among those of its process.
+  // Events of each process, in order.
   get lanes() {
     if (this._lanes) return this._lanes;
     const n = this.names.length, offsets = new Int32Array(n + 1), order = new Int32Array(this.count);
-    const place = new Int32Array(this.count), fill = new Int32Array(n);
     for (let at = 0; at < this.count; at++) offsets[this.process[at] + 1]++;
     for (let p = 0; p < n; p++) offsets[p + 1] += offsets[p];
-    for (let at = 0; at < this.count; at++) {
-      const p = this.process[at];
-      place[at] = fill[p];
-      order[offsets[p] + fill[p]++] = at;
+    const fill = offsets.slice();
+    for (let at = 0; at < this.count; at++) order[fill[this.process[at]]++] = at;
+    return (this._lanes = { offsets, order });
+  }
+
+  // The place of each event among those of its process.
+  get place() {
+    if (this._place) return this._place;
+    const { offsets, order } = this.lanes, place = new Int32Array(this.count);
+    for (let p = 0; p < this.names.length; p++) for (let k = offsets[p]; k < offsets[p + 1]; k++) place[order[k]] = k - offsets[p];
+    return (this._place = place);
+  }
+
+  // Events of each process by the amount that they add to. Between two events there are as many of a kind as between two places
+  // here, which are found by halving: an amount costs the same however many events it counts.
+  get tallies() {
+    if (this._tallies) return this._tallies;
+    const { process, step, count } = this, offsets = new Int32Array(this.names.length * AMOUNTS + 1);
+    const { order } = this.lanes, kinds = Int8Array.from(this.steps, amountOf);
+    for (let at = 0; at < count; at++) if (kinds[step[at]] >= 0) offsets[process[at] * AMOUNTS + kinds[step[at]] + 1]++;
+    for (let at = 1; at < offsets.length; at++) offsets[at] += offsets[at - 1];
+    const sorted = new Int32Array(offsets[offsets.length - 1]), fill = offsets.slice();
+    for (let k = 0; k < count; k++) {
+      const at = order[k], kind = kinds[step[at]];
+      if (kind >= 0) sorted[fill[process[at] * AMOUNTS + kind]++] = at;
     }
-    return (this._lanes = { offsets, order, place });
+    return (this._tallies = { offsets, sorted });
+  }
+
+  // How many events of a kind a process had from each bound to the next.
+  tally(process, kind, bounds, found) {
+    const { offsets, sorted } = this.tallies, last = offsets[process * AMOUNTS + kind + 1];
+    let low = firstFrom(sorted, offsets[process * AMOUNTS + kind], last, bounds[0]);
+    for (let at = 0; at + 1 < bounds.length; at++) {
+      const next = firstFrom(sorted, low, last, bounds[at + 1]);
+      found[at] = next - low;
+      low = next;
+    }
+    return found;
   }
 
   // The event at another process that an event is the receipt of.
@@ -150,7 +219,7 @@ class Run {
     if (this.step[at] === this.code.event) return this.heard.get(at) || [];
     const found = [];
     if (!this.isSend[this.step[at]] || this.message[at] < 0) return found;
-    for (let c = this.firstCopy[this.message[at]]; c >= 0; c = this.nextCopy[c]) {
+    for (const c of this.copiesOf(this.message[at])) {
       const there = this.receiptOf(c);
       if (there >= 0 && there !== at) found.push(there);
     }
@@ -171,7 +240,7 @@ class Run {
 
   // How far the past of an event reaches at each process: the place of the last event that precedes it.
   past(event) {
-    const { offsets, order, place } = this.lanes, n = this.names.length;
+    const { place, lanes: { offsets, order } } = this, n = this.names.length;
     const reach = new Int32Array(n).fill(NONE), done = new Int32Array(n).fill(NONE);
     reach[this.process[event]] = place[event];
     const todo = [this.process[event]];
@@ -190,7 +259,7 @@ class Run {
 
   // The same for what an event precedes: the place of the first event after it.
   future(event) {
-    const { offsets, order, place } = this.lanes, n = this.names.length;
+    const { place, lanes: { offsets, order } } = this, n = this.names.length;
     const reach = new Int32Array(n).fill(0x7fffffff), done = new Int32Array(n);
     for (let p = 0; p < n; p++) done[p] = offsets[p + 1] - offsets[p];
     reach[this.process[event]] = place[event];
@@ -209,7 +278,7 @@ class Run {
   }
 
   cone(event) {
-    return { event, past: this.past(event), future: this.future(event), place: this.lanes.place };
+    return { event, past: this.past(event), future: this.future(event), place: this.place };
   }
 
   // The first event at or after a time.
@@ -228,8 +297,8 @@ class Run {
   receivers(m) {
     const set = this.sets[this.dst[m]];
     if (!set) return "all others";
-    const shown = set.slice(0, 12).map((process) => this.name(process));
-    return shown.length ? shown.join(", ") + (set.length > 12 ? " and " + (set.length - 12) + " more" : "") : "nobody";
+    const [count, ...told] = set, shown = told.map((process) => this.name(process));
+    return count ? shown.join(", ") + (count > told.length ? " and " + (count - told.length).toLocaleString("en") + " more" : "") : "nobody";
   }
 
   // An event in words, without the member it happened at.
@@ -253,14 +322,6 @@ class Run {
   named(text) { return text.replace(/\d+/g, (number) => this.names[number] ?? number); }
 }
 
-function lowered(values) {
-  let wide = values instanceof Float64Array;
-  if (values instanceof Uint32Array) wide = values.some((value) => value > 0x7fffffff);
-  const found = wide ? new Float64Array(values.length) : new Int32Array(values.length);
-  for (let at = 0; at < values.length; at++) found[at] = values[at] - 1;
-  return found;
-}
-
 function summed(values) {
   const found = new Float64Array(values.length);
   let sum = 0;
@@ -271,6 +332,34 @@ function summed(values) {
 function summedBy(values, group, groups, first) {
   const found = new Float64Array(values.length), sums = new Float64Array(groups).fill(first);
   for (let at = 0; at < values.length; at++) found[at] = sums[group[at]] += values[at];
+  return found;
+}
+
+// The first of some rising numbers from `low` on that is not below a bound: by doubled steps, as it mostly is near, then by halving.
+function firstFrom(numbers, low, high, bound) {
+  let step = 1;
+  while (low + step < high && numbers[low + step] < bound) { low += step; step *= 2; }
+  high = Math.min(high, low + step);
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < bound) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+function amountOf(step) {
+  if (["send", "request", "response"].includes(step)) return SENT;
+  if (["deliver", "accept", "start", "event"].includes(step)) return CAME;
+  return ["hold", "lost", "gap"].includes(step) ? BAD : NONE;
+}
+
+// Numbers of messages: each as the distance from the one before it at the same process, one more where it is not less; 0 is none.
+function numbersBy(values, group, groups) {
+  const found = new Int32Array(values.length), last = new Int32Array(groups);
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at];
+    found[at] = value ? last[group[at]] += value > 0 ? value - 1 : value : NONE;
+  }
   return found;
 }
 

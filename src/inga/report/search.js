@@ -41,7 +41,7 @@ function keyTest(key, relation, value, run) {
     const m = run.message[at];
     if (m < 0) return false;
     if (run.sent[m] !== at) return wanted.has(run.process[at]);
-    for (let c = run.firstCopy[m]; c >= 0; c = run.nextCopy[c]) if (wanted.has(run.copyProcess[c])) return true;
+    for (const c of run.copiesOf(m)) if (wanted.has(run.copyProcess[c])) return true;
     return false;
   };
 }

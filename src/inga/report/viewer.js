@@ -93,7 +93,7 @@ class Viewer {
 
   table() {
     const box = make("details", "events"), summary = make("summary", "", "The events in view as a table");
-    this.list = make("div", "scroll");
+    this.list = make("div", "scroll", undefined, { tabindex: 0 });
     box.append(summary, this.list);
     box.addEventListener("toggle", () => this.fillTable());
     this.tableBox = box;
@@ -216,7 +216,7 @@ class Viewer {
     const { scene, run } = this, [first, end] = scene.span, count = Math.max(end - first, 0);
     const what = count === run.count ? plural(count, "event") : count.toLocaleString("en") + " of " + plural(run.count, "event") + " in view";
     const spans = scene.isEven ? "evenly spaced, in their order" + (run.hasTimes ? "" : " (this log has no times)") : duration(scene.camera.to - scene.camera.from, 3) + " from edge to edge";
-    const text = what + ", " + spans + (scene.isDetailed ? "." : ": amounts sent (above each line) and delivered (below); zoom in for arrows.");
+    const text = what + ", " + spans + (scene.isDetailed ? "." : ": amounts sent (above each line) and delivered (below), amber what was held or lost; zoom in for arrows.");
     if (this.status.textContent !== text) this.status.textContent = text;
   }
 
@@ -317,7 +317,7 @@ class Viewer {
     if (m < 0 || run.step[found.event] === run.code.event) return [make("b", "", run.name(run.process[found.event])), make("div", "", run.describe(found.event)), make("code", "", this.when(found.event))];
     const parts = [make("b", "", run.titleOf(m))], from = run.sent[m];
     if (from >= 0) parts.push(make("div", "", "sent at " + this.when(from) + " to " + run.receivers(m) + (run.n[from] > 1 ? ", with " + plural(run.n[from], "message") : "")));
-    const copies = found.copy >= 0 ? [found.copy] : copiesOf(run, m, 6);
+    const copies = found.copy >= 0 ? [found.copy] : [...run.copiesOf(m)].slice(0, 6);
     for (const c of copies) {
       if (run.copyProcess[c] === run.src[m] && run.delivered[c] < 0) continue;
       parts.push(make("div", "", this.fate(c)));
@@ -352,7 +352,7 @@ class Viewer {
       }
     }
     if (latest.length > 40) return latest.slice(0, 6);
-    const place = run.lanes.place, pasts = latest.map((at) => run.past(at));
+    const { place } = run, pasts = latest.map((at) => run.past(at));
     return latest.filter((at, one) => !pasts.some((past, other) => other !== one && past[run.process[at]] >= place[at]));
   }
 
@@ -415,12 +415,6 @@ class Viewer {
     this.moveTip(scene.x(scene.where(at)), scene.y(run.process[at]));
     this.act(() => {});
   }
-}
-
-function copiesOf(run, m, most) {
-  const found = [];
-  for (let c = run.firstCopy[m]; c >= 0 && found.length < most; c = run.nextCopy[c]) found.push(c);
-  return found.reverse();
 }
 
 // ---- elements

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from inga.lab import evaluation
 from inga.lab.evaluation import cell_text
 from inga.lab.experiments import Claim, Table
+from inga.lab.papers.sources import source_of
 from inga.report.chart import line_chart
 
 TITLE = "Causal broadcast by sequence numbers, measured"
@@ -41,7 +42,7 @@ def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
         "A message carries the number that its sender expects next from every "
         "member. What the paper derives from that, and what this program measures of its own implementation."
     )
-    return evaluation.page(TITLE, lead, claims, _figures(tables), tables, _CAPTIONS)
+    return evaluation.page(TITLE, lead, claims, _figures(tables), tables, _CAPTIONS, source=source_of("co"))
 
 
 def _figures(tables: dict[str, Table]) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from inga.lab.evaluation import cell_text
 from inga.lab.experiments import Claim, Table
 from inga.lab.obg.load import MODELS, ORDERS
 from inga.lab.obg.worked import figure_3, figure_4
+from inga.lab.papers.sources import source_of
 from inga.report.chart import line_chart
 from inga.report.spacetime import draw, style
 
@@ -80,7 +81,7 @@ def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
         "for all that precede it, and leaves concurrent ones as they come, conflicting or not. Total order is object "
         "order in which everything conflicts, so it is the one to compare with."
     )
-    return evaluation.page(TITLE, lead, claims, _figures(tables), tables, _CAPTIONS)
+    return evaluation.page(TITLE, lead, claims, _figures(tables), tables, _CAPTIONS, source=source_of("obg"))
 
 
 def _figures(tables: dict[str, Table]) -> list[tuple[str, str]]:

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from inga.lab.evaluation import MARKS, figures_of
+from inga.lab.evaluation import LAB_STYLE, claims_table, figures_of, legend, terms_of
 from inga.lab.experiments import VERDICTS, Claim
-from inga.lab.papers.sources import PaperSource, reading_of
-from inga.report.chart import STYLE
 from inga.report.page import document
 
 if TYPE_CHECKING:
@@ -17,9 +15,10 @@ if TYPE_CHECKING:
 TITLE = "Five sources, repeated"
 
 _STYLE = """
-.papers td { vertical-align: top; }
-.papers td:nth-child(5) { min-width: 16rem; }
-.papers small { display: block; }
+.papers .papers, .papers .card { border: 0; box-shadow: none; padding: 0; margin-top: 1.4rem; }
+.papers .card h2 { font-size: 1rem; margin-bottom: .6rem; }
+.papers .card h3 { font-size: .92rem; }
+@media (max-width: 48rem) { .overview td { display: inline-block; padding-right: .8rem; } }
 """
 
 
@@ -42,7 +41,7 @@ def render(found: Sequence["Examined"], *, quick: bool, version: str) -> str:
         *(_section(each, quick) for each in found),
         "</main>",
     ]
-    return document(TITLE, body, style=STYLE + _STYLE)
+    return document(TITLE, body, style=LAB_STYLE + _STYLE)
 
 
 def _counted(claims: Sequence[Claim]) -> str:
@@ -51,23 +50,28 @@ def _counted(claims: Sequence[Claim]) -> str:
 
 
 def _overview(found: Sequence["Examined"]) -> str:
-    head = "".join([f"<th>{escape(verdict)}</th>" for verdict in VERDICTS])
+    head = "".join([f'<th scope="col" class="number">{escape(verdict)}</th>' for verdict in VERDICTS])
     rows = []
     for each in found:
         counts = Counter(claim.verdict for claim in each.outcome.claims)
-        cells = "".join([f'<td class="number">{counts[verdict] or ""}</td>' for verdict in VERDICTS])
+        cells = "".join(
+            [
+                f'<td class="number" data-label="{escape(verdict)}">{counts[verdict] or ""}</td>'
+                for verdict in VERDICTS
+            ]
+        )
         name, title = each.source.name, escape(each.source.title)
         rows.append(f'<tr><th scope="row"><a href="#{name}">{title}</a></th>{cells}</tr>')
+    claims = [claim for each in found for claim in each.outcome.claims]
     return (
-        '<section class="card"><h2>Verdicts</h2><div class="scroll"><table><thead><tr><th>source</th>'
-        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+        '<section class="card"><h2>Verdicts</h2><div class="scroll" tabindex="0"><table class="claims overview"><thead><tr>'
+        f'<th scope="col">source</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>{legend(claims)}</section>'
     )
 
 
 def _section(each: "Examined", quick: bool) -> str:
     source, outcome = each.source, each.outcome
     command = f"inga lab {source.name}" + (" --quick" if quick else "")
-    lines = "".join([_line(source, claim) for claim in outcome.claims])
     own = "".join(
         [f'<a href="{source.name}/{escape(page.name)}">its own page</a>' for page in outcome.pages[:1]]
     )
@@ -76,21 +80,16 @@ def _section(each: "Examined", quick: bool) -> str:
         f'<section class="card papers" id="{source.name}"><h2>{escape(source.title)}</h2>'
         f"<p>{escape(source.idea)}</p><p>{escape(source.publishes)}</p>"
         f'<p class="muted">{escape(source.citation)}. Repeated by <code>{escape(command)}</code> ({spent}); {own}.</p>'
-        '<div class="scroll"><table><thead><tr><th>claim</th><th>published</th><th>measured</th><th>verdict</th>'
-        f"<th>judged by</th></tr></thead><tbody>{lines}</tbody></table></div>{_figures(each)}</section>"
-    )
-
-
-def _line(source: PaperSource, claim: Claim) -> str:
-    reading = reading_of(source, claim.id)
-    mark = f'<span class="mark {MARKS[claim.verdict]}">{escape(claim.verdict)}</span>'
-    return (
-        f"<tr><td>{escape(claim.statement)}</td><td>{escape(claim.published)}</td><td>{escape(claim.measured)}</td>"
-        f"<td>{mark}</td><td>{escape(reading.how)}<small>tolerance: {escape(reading.tolerance)}</small></td></tr>"
+        f"{terms_of(source.name)}{claims_table(outcome.claims, source)}{_figures(each)}</section>"
     )
 
 
 def _figures(each: "Examined") -> str:
     """Figures and tables as they are on the experiment's own page. The ladder's pictures stay there: they are a text to read."""
-    parts = "".join([figures_of(page.read_text(encoding="utf-8")) for page in each.outcome.pages])
-    return f"<details><summary>Figures and tables</summary>{parts}</details>" if parts.strip() else ""
+    parts = [figures_of(page.read_text(encoding="utf-8")) for page in each.outcome.pages]
+    figures, tables = ("".join(each) for each in zip(*parts, strict=True)) if parts else ("", "")
+    return figures + (
+        f'<details class="fold"><summary>Tables of numbers</summary>{tables}</details>'
+        if tables.strip()
+        else ""
+    )

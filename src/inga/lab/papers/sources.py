@@ -1,11 +1,13 @@
 """The five sources, and how each of their claims is read: by what it was judged, and how far off still counts.
 
-A claim that is judged without a reading here is a mistake, and so is a reading without a claim: a test looks.
+A claim that is judged without a reading here is a mistake, and so is a reading without a claim: a test looks. The page says so where
+it happens all the same, since half an hour of experiments should not be lost to it.
 """
 
 from typing import NamedTuple
 
 EXACT = "exact"
+UNTOLD = "not told"
 
 
 class ClaimReading(NamedTuple):
@@ -24,6 +26,10 @@ class PaperSource(NamedTuple):
     idea: str
     publishes: str  # what of it is repeated here, and what is not
     readings: dict[str, ClaimReading]  # by the id of the claim; "" is for all that have none of their own
+
+    def reading(self, claim: str) -> ClaimReading:
+        """By what a claim is judged."""
+        return self.readings.get(claim) or self.readings.get("", ClaimReading(UNTOLD, UNTOLD))
 
 
 _PLAYED = ClaimReading(
@@ -129,6 +135,15 @@ SOURCES = (
         "Figures 5 to 8, and what section 4 says about them. The figures have no numbers in print that could be read to "
         "more than a tenth; the prose has, and its sentences do not all fit one reading.",
         {
+            "levels": ClaimReading(
+                "a run of each: whether lost messages are asked for by the order's own numbers, whether those have holes where messages go to "
+                "some, and whether others than the sender learn what is confirmed",
+                EXACT,
+            ),
+            "implications": ClaimReading(
+                "moments of random runs under loss at which a level was said, and whether what it implies was so",
+                "exact, and each level has to be told apart from the next one somewhere",
+            ),
             "rounds": ClaimReading("PDUs and rounds of C0 and D0, in which nothing is random", EXACT),
             "squares": ClaimReading(
                 "d² are the confirmations; with the copies of the data it is d² + d, and the paper counts the copies elsewhere",
@@ -265,6 +280,6 @@ SOURCES = (
 )
 
 
-def reading_of(source: PaperSource, claim: str) -> ClaimReading:
-    """By what a claim of a source is judged."""
-    return source.readings.get(claim) or source.readings[""]
+def source_of(name: str) -> PaperSource:
+    """The source that an experiment repeats."""
+    return next(source for source in SOURCES if source.name == name)

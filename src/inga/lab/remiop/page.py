@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from inga.lab import evaluation
 from inga.lab.experiments import Claim, Table
 from inga.lab.remiop import omission
+from inga.lab.papers.sources import source_of
 from inga.lab.remiop.receiver import Sample
 from inga.lab.remiop.slow import CAPTION, slow_figure
 from inga.lab.remiop.trips import Trip
@@ -58,7 +59,7 @@ def render(
         figures.append(
             (slow_figure(slow), "A receiver that cannot follow for a while, and the rate of the sender")
         )
-    return evaluation.page(TITLE, lead, claims, figures, shown, _captions(path))
+    return evaluation.page(TITLE, lead, claims, figures, shown, _captions(path), source=source_of("remiop"))
 
 
 def _figures(free: Sequence[Trip], narrow: Sequence[Trip]) -> list[tuple[str, str]]:

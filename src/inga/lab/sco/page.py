@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from inga.lab import evaluation
 from inga.lab.experiments import Claim, Table
+from inga.lab.papers.sources import source_of
 from inga.lab.sco.schemes import SCHEMES
 from inga.report.chart import line_chart
 
@@ -69,7 +70,9 @@ def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
         "C1 and D1 wait up to k time units for a data message that can carry the news; D1 is what SCO does."
     )
     figures = [(_chart(name, tables[name]), _CAPTIONS[name]) for name in FIGURES]
-    return evaluation.page(TITLE, lead, claims, figures, tables, _CAPTIONS, heading="Figures 5 to 8")
+    return evaluation.page(
+        TITLE, lead, claims, figures, tables, _CAPTIONS, heading="Figures 5 to 8", source=source_of("sco")
+    )
 
 
 def _chart(name: str, table: Table) -> str:
