@@ -237,3 +237,21 @@ def test_who_has_answered_may_be_asked_again_at_once() -> None:
         alice.control(Control(CATHY, number + 1, 1, (), 100, False))
         alice.stages()
         assert not alice.held_in_all
+
+
+def test_nobody_is_asked_before_its_silence_has_held_something_up_for_a_while() -> None:
+    alice = machine(probe_after=0.5)
+    alice.now = 10.0
+    for number, cause in ((1, CATHY), (2, DAVE)):
+        alice.receive(ScoMessage(BOB, mask([ALICE]), number, number, ((cause, 1),)))
+    alice.stages()
+    alice.now = 10.25
+    alice.control(Control(CATHY, 2, 1, (), 100, False))  # now the second waits for Dave
+    alice.stages()
+    asked = []
+    while not asked:
+        told(alice)
+        assert alice.wake is not None
+        alice.tick(alice.wake)
+        asked = [event.to for event in alice.events if isinstance(event, ScoControlSent) and event.what.poll]  # type: ignore[union-attr]
+    assert (alice.now, asked) == (10.75, [DAVE])
