@@ -384,6 +384,23 @@ def test_after_somebody_left(leaver: str) -> None:
     assert town.member("dave").view.processes == (*(ABC.index(name) for name in rest), 3)
 
 
+def test_who_leaves_is_not_asked_whether_it_has_installed_the_view() -> None:
+    town = Town(3, "fifo")
+    town.use("alice", "vector")
+    town.wait(
+        1.0,
+        lambda copy: copy.do == "installed",
+        until=lambda: all(town.member(name).view.number == 2 for name in NAMES[:3]),
+    )
+    town.member("cathy").goodbye(now=town.now)
+    town.turn("cathy")
+    town.wait(1.0, lambda copy: copy.do == "installed", until=lambda: bool(town.member("alice").left))
+    start = len(town.log)
+    town.wait(0.5, lambda copy: copy.source == "bob" and copy.target == "alice")
+    asked = {copy.target for copy in town.log[start:] if copy.source == "alice" and copy.do == "install"}
+    assert asked == {"bob"}
+
+
 def test_the_last_one_goes_on_alone() -> None:
     town = Town(3)
     for leaver in ("alice", "cathy"):

@@ -106,6 +106,18 @@ def test_who_is_not_heard_is_excluded(order: str, dead: str) -> None:
     town.check_together(order, *rest)
 
 
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_silence_is_noticed_at_the_next_look_not_at_the_next_beat(share: float) -> None:
+    town = town_of()
+    town.wait(2.0 + share * DETECT / BEATS)
+    town.send("bob", b"the last word")
+    town.settle()
+    town.crash("bob")
+    start = town.now
+    town.wait(2.0, until=lambda: bool(town.session("alice").silence.suspects))
+    assert DETECT <= town.now - start <= DETECT + SOON
+
+
 @pytest.mark.parametrize("dead", [("alice", "bob"), ("bob", "dave"), ("alice", "dave"), ("cathy", "dave")])
 def test_two_at_once_are_one_change(dead: tuple[str, str]) -> None:
     town = town_of(4)
