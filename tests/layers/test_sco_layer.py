@@ -275,3 +275,14 @@ def test_what_is_held_is_counted_until_it_is_delivered() -> None:
     assert alice.held and alice.chain.awaited() == {1}
     alice.receive([(packet(), None)], now=1.0)
     assert not alice.held and alice.chain.awaited() == set()
+
+
+def test_what_is_said_to_be_released_is_the_number_of_the_newest() -> None:
+    """Whatever follows it here, and nobody has released, is dropped when its sender is gone."""
+    alice, bob = member(0), member(1)
+    for text in (b"one", b"two"):
+        alice.send(text, now=0.0)
+        heard_by_all(alice, [bob])
+    order = bob.layer("sco")
+    assert isinstance(order, Sco)
+    assert [order.released(source) for source in (0, 2)] == [2, 0]

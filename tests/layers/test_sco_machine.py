@@ -175,6 +175,16 @@ def test_what_comes_twice_is_told_of_early_or_not(lsn: int) -> None:
     assert (discarded.reason, discarded.message.lsn) == ("duplicate", lsn)
 
 
+def test_who_sends_again_is_told_again_that_it_came() -> None:
+    """Our confirmation may have been lost."""
+    alice = machine()
+    for _ in range(2):
+        alice.events = []
+        comes(alice, 1)
+        alice.tick(alice.now + alice.settings.confirm_delay)
+        assert [event.to for event in alice.events if isinstance(event, ScoControlSent)] == [BOB]
+
+
 def test_after_a_new_hole_questions_come_as_fast_as_at_first() -> None:
     alice = machine(nack_delay=0.0, nack_again=1.0)
     comes(alice, 2)
