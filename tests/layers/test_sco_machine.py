@@ -265,3 +265,19 @@ def test_nobody_is_asked_before_its_silence_has_held_something_up_for_a_while() 
         alice.tick(alice.wake)
         asked = [event.to for event in alice.events if isinstance(event, ScoControlSent) and event.what.poll]  # type: ignore[union-attr]
     assert (alice.now, asked) == (10.75, [DAVE])
+
+
+def test_when_orphans_are_dropped_nobody_waits_for_them_any_more() -> None:
+    """Bob's message follows one of Cathy's that is lost with her, and he is gone, too. Dave, who is here, never had it, but
+    knows of it."""
+    alice = machine()
+    alice.receive(ScoMessage(BOB, mask([ALICE]), 1, 1, ((CATHY, 1),), noted=((ALICE, ((CATHY, 1),)),)))
+    alice.receive(ScoMessage(DAVE, mask([ALICE]), 1, 1, ((BOB, 1), (CATHY, 1))))
+    for gone in (BOB, CATHY):
+        alice.leave_out(gone)
+        alice.forgo(gone)
+    alice.stages()
+    assert not any(alice.ordered)
+    alice.drop_orphans()
+    alice.stages()
+    assert (alice.ordered[BOB], alice.ordered[DAVE]) == (0, 1) and alice.is_settled
