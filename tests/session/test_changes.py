@@ -779,6 +779,21 @@ def test_messages_of_a_closed_view_may_be_taken_late() -> None:
     town.check("vector", *ABC)
 
 
+def test_what_is_read_of_a_closed_view_is_told_to_nobody() -> None:
+    """In the view in force, members know from the beginning that there is room."""
+    town = Town(2, "sco", options=Options(queue_max=1000), takes=False)
+    for _ in range(3):
+        town.send("bob", b"x" * 400)
+        town.wait(0.2)
+    town.use("bob", "fifo")
+    town.wait(1.0)
+    alice = town.member("alice")
+    assert alice.view.number == 2 and alice.queued > 1000
+    before = dict(alice.counts)
+    town.take("alice")
+    assert alice.counts == before and not alice.queued
+
+
 def test_delayed_copies_of_a_closed_view_are_dropped() -> None:
     """Doubles that a rough network still holds: counted in the next view, they would hide what is new."""
     faults = Faults(duplicate=1.0, reorder=0.7, delay_min=0.0, delay_max=0.05)
