@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from inga.layers.sco.layer import Sco
+from inga.layers.sco.layer import NOTE_BYTES, Sco
 from inga.layers.sco.ordering import LSN_WINDOW
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
@@ -286,3 +286,17 @@ def test_what_is_said_to_be_released_is_the_number_of_the_newest() -> None:
     order = bob.layer("sco")
     assert isinstance(order, Sco)
     assert [order.released(source) for source in (0, 2)] == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("members", "said", "notes"),
+    [(100, 256, 1472 // 8 // NOTE_BYTES), (3, 256, 6), (100, 5, 5)],
+    ids=["an eighth of a datagram", "one for each pair", "as chosen"],
+)
+def test_notes_have_room_for_so_many(members: int, said: int, notes: int) -> None:
+    layers = find("sco").build(Options(protocol={"noted_max": said}))
+    stack = Stack(layers, 0, View.of(*map(str, range(members))), rng=Random(0), datagram_max=1472)
+    order = stack.layer("sco")
+    assert isinstance(order, Sco)
+    assert order.machine.settings.noted_max == notes
+    assert order.overhead(members) == notes * NOTE_BYTES
