@@ -20,6 +20,7 @@ from inga.recipes import recipe as registry
 from inga.session.door import NAME_MAX
 from inga.session.newcomer import NOBODY, Newcomer
 from inga.session.pressure import WARN_AFTER
+from inga.session.questions import PAUSE_MAX
 from inga.session.session import Session
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
@@ -679,6 +680,20 @@ def test_a_newcomer_changes_the_order_and_leads_nothing() -> None:
     town.knock("dave")
     town.quiet()
     town.check("fifo", *ABCD)
+
+
+def test_who_does_not_answer_is_out_of_reach_unless_we_were_not_there_to_ask() -> None:
+    town = Town(3, "fifo")
+    town.use("alice", "vector")
+    alice, change = town.member("alice"), town.changes("alice")._change
+    assert change is not None
+    alice.advance(100.0)  # stopped for a while
+    change.work()
+    assert change.out_of_reach(1.0) == set()
+    for _ in range(10):
+        alice.advance(alice.now + 1.5 * PAUSE_MAX)  # a little late
+        change.work()
+    assert change.out_of_reach(15 * PAUSE_MAX) == {1, 2}
 
 
 def test_who_waits_is_named() -> None:
