@@ -129,6 +129,7 @@ def test_the_vectors_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     put = content["messages"][2]
     assert put["frames"] == [3, 4, 5] and put["operation"] == "put" and put["size"] == 405
     assert put["target"]["group"] == {"domain": "TestDomain", "id": 1, "ref_version": 0}
+    assert put["target"]["address"] == "225.6.7.8:12345"
     assert bytes.fromhex(put["body"])[4:] == b"x" * 300 + b"\0"
 
 

@@ -112,8 +112,11 @@ def test_a_member_that_does_not_read_is_named_by_others_and_names_nobody() -> No
     assert all(machine.is_idle for machine in trio.machines)
     assert [machine.is_open for machine in trio.machines] == [False] * 3
     assert [machine.blockers() for machine in trio.machines] == [[CATHY], [CATHY], []]
+    trio.send(ALICE)
+    assert not trio.machines[ALICE].is_idle, "what waits has not left"
     cathy.caught_up()
     trio.wait(1.0)
+    assert all(machine.is_idle for machine in trio.machines)
     assert [machine.is_open for machine in trio.machines] == [True] * 3
     assert all(machine.wake is None for machine in trio.machines)
 

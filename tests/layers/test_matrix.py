@@ -264,6 +264,18 @@ def test_what_those_who_are_here_name_goes_on_with_them_and_the_rest_is_held() -
     assert [(packet.src, packet.seq) for packet in probe.top.got] == [(1, 2), (2, 1)]
 
 
+def test_what_goes_on_with_them_is_in_causal_order_too() -> None:
+    """Dave's first message is lost with him; bob, who has gone as well, has answered dave's second one, and cathy bob."""
+    probe = Probe(Matrix(), members=4)
+    cause = stamped(2, (0, 0, 0, 1), ((3, 0, 2),), src=3)
+    answer = stamped(1, (0, 0, 0, 2), ((1, 0, 1), (3, 0, 2)))
+    effect = stamped(1, (0, 1, 0, 2), ((1, 0, 1), (2, 0, 1), (3, 0, 2)), src=2)
+    assert probe.feed(effect, answer, cause) == []
+    probe.stack.left |= {1, 3}
+    probe.layer.forgo()  # type: ignore[attr-defined]
+    assert [(packet.src, packet.seq) for packet in probe.top.got] == [(3, 2), (1, 1), (2, 1)]
+
+
 # Bad input
 
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from inga.layers.sco.layer import Sco
+from inga.layers.sco.layer import NOTE_BYTES, Sco
 from inga.layers.sco.ordering import LSN_WINDOW
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
@@ -275,3 +275,28 @@ def test_what_is_held_is_counted_until_it_is_delivered() -> None:
     assert alice.held and alice.chain.awaited() == {1}
     alice.receive([(packet(), None)], now=1.0)
     assert not alice.held and alice.chain.awaited() == set()
+
+
+def test_what_is_said_to_be_released_is_the_number_of_the_newest() -> None:
+    """Whatever follows it here, and nobody has released, is dropped when its sender is gone."""
+    alice, bob = member(0), member(1)
+    for text in (b"one", b"two"):
+        alice.send(text, now=0.0)
+        heard_by_all(alice, [bob])
+    order = bob.layer("sco")
+    assert isinstance(order, Sco)
+    assert [order.released(source) for source in (0, 2)] == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("members", "said", "notes"),
+    [(100, 256, 1472 // 8 // NOTE_BYTES), (3, 256, 6), (100, 5, 5)],
+    ids=["an eighth of a datagram", "one for each pair", "as chosen"],
+)
+def test_notes_have_room_for_so_many(members: int, said: int, notes: int) -> None:
+    layers = find("sco").build(Options(protocol={"noted_max": said}))
+    stack = Stack(layers, 0, View.of(*map(str, range(members))), rng=Random(0), datagram_max=1472)
+    order = stack.layer("sco")
+    assert isinstance(order, Sco)
+    assert order.machine.settings.noted_max == notes
+    assert order.overhead(members) == notes * NOTE_BYTES

@@ -175,6 +175,16 @@ def test_what_comes_twice_is_told_of_early_or_not(lsn: int) -> None:
     assert (discarded.reason, discarded.message.lsn) == ("duplicate", lsn)
 
 
+def test_who_sends_again_is_told_again_that_it_came() -> None:
+    """Our confirmation may have been lost."""
+    alice = machine()
+    for _ in range(2):
+        alice.events = []
+        comes(alice, 1)
+        alice.tick(alice.now + alice.settings.confirm_delay)
+        assert [event.to for event in alice.events if isinstance(event, ScoControlSent)] == [BOB]
+
+
 def test_after_a_new_hole_questions_come_as_fast_as_at_first() -> None:
     alice = machine(nack_delay=0.0, nack_again=1.0)
     comes(alice, 2)
@@ -237,3 +247,37 @@ def test_who_has_answered_may_be_asked_again_at_once() -> None:
         alice.control(Control(CATHY, number + 1, 1, (), 100, False))
         alice.stages()
         assert not alice.held_in_all
+
+
+def test_nobody_is_asked_before_its_silence_has_held_something_up_for_a_while() -> None:
+    alice = machine(probe_after=0.5)
+    alice.now = 10.0
+    for number, cause in ((1, CATHY), (2, DAVE)):
+        alice.receive(ScoMessage(BOB, mask([ALICE]), number, number, ((cause, 1),)))
+    alice.stages()
+    alice.now = 10.25
+    alice.control(Control(CATHY, 2, 1, (), 100, False))  # now the second waits for Dave
+    alice.stages()
+    asked = []
+    while not asked:
+        told(alice)
+        assert alice.wake is not None
+        alice.tick(alice.wake)
+        asked = [event.to for event in alice.events if isinstance(event, ScoControlSent) and event.what.poll]  # type: ignore[union-attr]
+    assert (alice.now, asked) == (10.75, [DAVE])
+
+
+def test_when_orphans_are_dropped_nobody_waits_for_them_any_more() -> None:
+    """Bob's message follows one of Cathy's that is lost with her, and he is gone, too. Dave, who is here, never had it, but
+    knows of it."""
+    alice = machine()
+    alice.receive(ScoMessage(BOB, mask([ALICE]), 1, 1, ((CATHY, 1),), noted=((ALICE, ((CATHY, 1),)),)))
+    alice.receive(ScoMessage(DAVE, mask([ALICE]), 1, 1, ((BOB, 1), (CATHY, 1))))
+    for gone in (BOB, CATHY):
+        alice.leave_out(gone)
+        alice.forgo(gone)
+    alice.stages()
+    assert not any(alice.ordered)
+    alice.drop_orphans()
+    alice.stages()
+    assert (alice.ordered[BOB], alice.ordered[DAVE]) == (0, 1) and alice.is_settled

@@ -1,5 +1,6 @@
 """Calls that cannot be right are refused where they are asked for, and do no harm to those that can."""
 
+import re
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -69,6 +70,10 @@ class Desk(ObjectClass):
     @method
     async def down(self, ctx: Any, depth: int) -> int:
         return int(await ctx.call("desk", "down", depth - 1)) + 1 if depth else 0
+
+    @method
+    async def weigh(self, ctx: Any, what: bytes) -> int:
+        return len(what)
 
     @method
     async def ask(self, ctx: Any, what: str) -> None:
@@ -231,3 +236,16 @@ def test_a_lineage_too_long_for_a_datagram_is_refused() -> None:
     sim.run()
     assert isinstance(deep.error, InvocationAborted) and "do not fit a datagram" in str(deep.error)
     assert works(sim)
+
+
+def test_arguments_may_fill_a_datagram_to_the_last_byte() -> None:
+    sim = desk("datagrams", datagram_max=1472)
+    with pytest.raises(UsageError, match="do not fit a datagram") as refused:
+        sim["alice"].call("desk", "weigh", bytes(1400))
+    size, room, *_ = map(int, re.findall(r"\d+", str(refused.value)))
+    most = 1400 - (size - room)
+    root = sim["alice"].call("desk", "weigh", bytes(most))
+    sim.run()
+    assert root.result == most
+    with pytest.raises(UsageError, match=f"{room + 1} bytes of arguments"):
+        sim["alice"].call("desk", "weigh", bytes(most + 1))

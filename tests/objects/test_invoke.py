@@ -101,6 +101,10 @@ def test_an_abort_undoes_what_was_called_and_reaches_the_caller() -> None:
     assert caught.value.reason == "child"
     assert (party.state(0, "a"), party.state(1, "b")) == (100, 100)
     assert party.hosts[1].engine.counts["undone"] == 1
+    aborted = {member: host.engine.counts["aborted"] for member, host in party.hosts.items()}
+    assert aborted == {0: 2, 1: 0, 2: 1}, (
+        "what was asked of the account and the teller, and the call of the client"
+    )
 
 
 def test_a_failed_method_says_fail() -> None:

@@ -350,6 +350,13 @@ class Peers:
         self.order.up(packets)
 
 
+def test_a_state_of_something_else_is_none_of_its_concern() -> None:
+    """Layers are told of every state that comes, whichever of them lacked it."""
+    alice = Peers()
+    alice.order.take_over("of another layer", b"")
+    assert alice.stack.ready().error is None and alice.order.may_begin
+
+
 def test_what_is_said_in_one_turn_is_one_packet() -> None:
     alice, bob = Peers(), Peers(1)
     for amount in range(3):

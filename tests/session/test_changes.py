@@ -20,6 +20,7 @@ from inga.recipes import recipe as registry
 from inga.session.door import NAME_MAX
 from inga.session.newcomer import NOBODY, Newcomer
 from inga.session.pressure import WARN_AFTER
+from inga.session.questions import PAUSE_MAX
 from inga.session.session import Session
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
@@ -384,6 +385,23 @@ def test_after_somebody_left(leaver: str) -> None:
     assert town.member("dave").view.processes == (*(ABC.index(name) for name in rest), 3)
 
 
+def test_who_leaves_is_not_asked_whether_it_has_installed_the_view() -> None:
+    town = Town(3, "fifo")
+    town.use("alice", "vector")
+    town.wait(
+        1.0,
+        lambda copy: copy.do == "installed",
+        until=lambda: all(town.member(name).view.number == 2 for name in NAMES[:3]),
+    )
+    town.member("cathy").goodbye(now=town.now)
+    town.turn("cathy")
+    town.wait(1.0, lambda copy: copy.do == "installed", until=lambda: bool(town.member("alice").left))
+    start = len(town.log)
+    town.wait(0.5, lambda copy: copy.source == "bob" and copy.target == "alice")
+    asked = {copy.target for copy in town.log[start:] if copy.source == "alice" and copy.do == "install"}
+    assert asked == {"bob"}
+
+
 def test_the_last_one_goes_on_alone() -> None:
     town = Town(3)
     for leaver in ("alice", "cathy"):
@@ -664,6 +682,20 @@ def test_a_newcomer_changes_the_order_and_leads_nothing() -> None:
     town.check("fifo", *ABCD)
 
 
+def test_who_does_not_answer_is_out_of_reach_unless_we_were_not_there_to_ask() -> None:
+    town = Town(3, "fifo")
+    town.use("alice", "vector")
+    alice, change = town.member("alice"), town.changes("alice")._change
+    assert change is not None
+    alice.advance(100.0)  # stopped for a while
+    change.work()
+    assert change.out_of_reach(1.0) == set()
+    for _ in range(10):
+        alice.advance(alice.now + 1.5 * PAUSE_MAX)  # a little late
+        change.work()
+    assert change.out_of_reach(15 * PAUSE_MAX) == {1, 2}
+
+
 def test_who_waits_is_named() -> None:
     town = Town(3)
     town.use("alice", "fifo")
@@ -760,6 +792,21 @@ def test_messages_of_a_closed_view_may_be_taken_late() -> None:
     town.use("cathy", "vector")
     town.quiet()
     town.check("vector", *ABC)
+
+
+def test_what_is_read_of_a_closed_view_is_told_to_nobody() -> None:
+    """In the view in force, members know from the beginning that there is room."""
+    town = Town(2, "sco", options=Options(queue_max=1000), takes=False)
+    for _ in range(3):
+        town.send("bob", b"x" * 400)
+        town.wait(0.2)
+    town.use("bob", "fifo")
+    town.wait(1.0)
+    alice = town.member("alice")
+    assert alice.view.number == 2 and alice.queued > 1000
+    before = dict(alice.counts)
+    town.take("alice")
+    assert alice.counts == before and not alice.queued
 
 
 def test_delayed_copies_of_a_closed_view_are_dropped() -> None:

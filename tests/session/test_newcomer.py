@@ -3,8 +3,11 @@
 from itertools import pairwise
 
 from inga.model.view import Member
+from inga.secure.credentials import SECRET
+from inga.secure.handshake import KNOCK, MAGIC, TALKS, VERSION
+from inga.secure.sealing import derive
 from inga.session.asking import HOST_FOR
-from inga.session.newcomer import Newcomer
+from inga.session.newcomer import STRANGE_FOR, Newcomer
 from inga.stack.stack import EVERYBODY, joined
 
 from .test_changes import NEXT, answer
@@ -61,6 +64,16 @@ def test_it_comes_again_as_another_if_it_was_taken_for_dead() -> None:
     people = [*NEXT["members"][:3], ["dave", 8, ""]]
     newcomer.receive([answer("welcome", **{**welcome, "members": people})], now=0.0)
     assert newcomer.view is not None and newcomer.me == 3
+
+
+def test_without_a_key_it_gives_up_a_secured_group_after_a_while() -> None:
+    knock = TALKS.pack(MAGIC, VERSION, KNOCK, SECRET, derive(b"", "group", "")[:4])
+    newcomer = dave()
+    newcomer.receive([(knock, None)], now=0.0)
+    newcomer.tick(STRANGE_FOR - 0.01)
+    assert newcomer.refused is None
+    newcomer.tick(STRANGE_FOR)
+    assert "the group of this name is secured" in str(newcomer.refused)
 
 
 def test_what_was_sent_in_views_before_it_is_told_to_it() -> None:

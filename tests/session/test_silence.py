@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from inga.model.errors import Excluded
+from inga.model.packet import Packet
 from inga.recipes import Options
+from inga.session.session import Session
 from inga.session.silence import BEATS, LOOKS
+from inga.stack.stack import joined
+from inga.wire.packet import encode
+from inga.wire.told import said
 
 from ..stack.harness import NAMES
 from .town import Copy, Town, of_session, worded
@@ -99,6 +104,18 @@ def test_who_is_not_heard_is_excluded(order: str, dead: str) -> None:
     for name in rest:  # bare headers for the dead, whose address was doubted, have reached everybody
         town.member(name).rejected.pop("malformed", None)
     town.check_together(order, *rest)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_silence_is_noticed_at_the_next_look_not_at_the_next_beat(share: float) -> None:
+    town = town_of()
+    town.wait(2.0 + share * DETECT / BEATS)
+    town.send("bob", b"the last word")
+    town.settle()
+    town.crash("bob")
+    start = town.now
+    town.wait(2.0, until=lambda: bool(town.session("alice").silence.suspects))
+    assert DETECT <= town.now - start <= DETECT + SOON
 
 
 @pytest.mark.parametrize("dead", [("alice", "bob"), ("bob", "dave"), ("alice", "dave"), ("cathy", "dave")])
@@ -311,6 +328,26 @@ def test_parts_that_do_not_hear_each_other_go_on_by_themselves_and_find_together
     town.wait(2.0)
     for name in ABCD:
         assert {f"together {other}".encode() for other in ABCD if other != name} <= {*town.texts(name)}
+
+
+def handed_on(by: int, member: int, datagram: bytes) -> bytes:
+    """What one says that passes on the datagram of another."""
+    packet = Packet(by, 1, datagram, kind=Session.id)
+    packet.ext = said("passed", member=member, needs=False)
+    return joined(encode(packet, 0))
+
+
+def test_what_was_handed_on_is_not_unpacked_any_further() -> None:
+    """Else datagrams within datagrams within datagrams could be as deep as somebody pleases."""
+    town = town_of(4)
+    town.send("dave", b"of dave")
+    (straight,) = [copy.data for copy in town.under_way if copy.target == "alice"]
+    town.lose(lambda copy: True)
+    once = handed_on(2, 3, straight)
+    town.inject("alice", handed_on(1, 2, once))
+    assert town.texts("alice") == []
+    town.inject("alice", once)
+    assert town.texts("alice") == [b"of dave"]
 
 
 # Words

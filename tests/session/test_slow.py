@@ -38,3 +38,17 @@ def test_where_slow_members_are_waited_for_nobody_ever_is() -> None:
     town, slow = slow_of("wait")
     town.member("alice").advance(10 * PATIENCE)
     assert slow.complain({1}, 0.0) == NEVER and said(town) == []
+
+
+def test_of_one_that_is_gone_there_were_as_many_messages_as_have_come_anywhere() -> None:
+    """Of these, a member that was too slow has missed what it does not have."""
+    town, _ = slow_of("skip")
+    for text in (b"one", b"two"):
+        town.send("cathy", text)
+        town.lose(lambda copy: (copy.source, copy.target) == ("cathy", "bob"))
+    town.settle()
+    town.crash("cathy")
+    town.wait(5.0, until=lambda: town.names("alice") == ("alice", "bob"))
+    told = [copy.told["whole"] for copy in town.log if copy.do == "cut"]
+    assert told and all(whole == [0, 0, 2] for whole in told)
+    assert town.texts("bob") == [b"one", b"two"], "which alice lends"

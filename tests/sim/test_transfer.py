@@ -29,6 +29,7 @@ class Town:
         filling: int = 0,
         failing: tuple[str, ...] = (),
         gives: tuple[str, ...] = NAMES,
+        delay_min: float = 0.001,
     ) -> None:
         self.filling = b"." * filling  # goes with each state, to make it large
         self.failing = failing
@@ -38,7 +39,7 @@ class Town:
             *NAMES,
             order=order,
             seed=seed,
-            faults=Faults(loss, delay_min=0.001, delay_max=0.01),
+            faults=Faults(loss, delay_min=delay_min, delay_max=0.01),
             options=Options(detect=DETECT, echo=True),
             record=False,
             give=self.give if gives else None,
@@ -163,6 +164,20 @@ def test_another_order_meanwhile_does_not_begin_it_again(order: str) -> None:
     town.check("dave")
     assert town.asked == ["cathy"] and dave.stack.view.recipe == "co"
     assert {2, 3} <= {delivery.view for delivery in dave.taken}  # in which it waited for the state, too
+
+
+def test_it_goes_on_while_a_view_is_closed() -> None:
+    town = Town("vector", filling=16 * AHEAD, delay_min=0.01)
+    dave = town.sim.join("dave", 0.2)
+    town.sim.run(0.4)
+    transfer, come = dave.states.transfer, set()  # type: ignore[union-attr]
+    assert transfer.lacks and transfer.incoming.offset
+    town.sim["bob"].use("co")
+    while dave.stack.view.number == 2:
+        town.sim.run(town.sim.now + 0.001)
+        if dave.stack.closing:
+            come.add(transfer.incoming.offset)
+    assert transfer.lacks and len(come) > 1
 
 
 @pytest.mark.parametrize("after", range(0, 120, 24))

@@ -16,7 +16,8 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find, names, register
 from inga.stack.layer import Layer
-from inga.stack.stack import Stack
+from inga.stack.stack import Stack, joined
+from inga.wire.packet import COUNT_MAX
 
 from .harness import Net, resealed
 
@@ -251,6 +252,16 @@ def test_a_body_and_its_header_fit_a_datagram() -> None:
     for size in (256, 512, 1472, 60 * 1024):
         made = Stack([Bundle()], 0, VIEW, rng=Random(0), datagram_max=size)
         assert size // 2 <= made.wire.body_max < size
+
+
+@pytest.mark.parametrize("members", [2, 20, 100])
+def test_a_vector_of_large_numbers_fits_beside_them(members: int) -> None:
+    view = View.of(*map(str, range(members)))
+    made = Stack([Bundle()], 0, view, rng=Random(0), datagram_max=1472)
+    packet = Packet(0, 1, bytes(made.wire.body_max))
+    packet.seq = packet.lsn = COUNT_MAX
+    packet.ack = (COUNT_MAX,) * members
+    assert len(joined(made.wire.encode(packet))) <= 1472
 
 
 # Recipes

@@ -152,6 +152,14 @@ def test_a_destination_set_of_several_bytes() -> None:
     assert found is not None and found.dst == 1 << 9 | 1
 
 
+def test_a_destination_set_has_no_more_octets_than_the_view_needs() -> None:
+    data = bytes.fromhex("696e0400 0a0b0c0d 01000001 00000001 00000000 020100")
+    found = read(data, 9, ME)
+    assert found is not None and found.dst == 1
+    with pytest.raises(WireError, match="malformed"):
+        read(data, 8, ME)
+
+
 @st.composite
 def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
     """A packet with any of its sections, the number of members, and who reads it."""

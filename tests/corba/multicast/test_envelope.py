@@ -16,9 +16,11 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find
 from inga.session.session import Session
+from inga.session.silence import BEATS
 from inga.stack.stack import Stack
 from inga.wire.packet import encode
 
+from ...session.town import Town
 from ...stack.harness import Net
 
 A, B, C = 0, 1, 2
@@ -198,3 +200,11 @@ def test_what_is_for_some_goes_to_all_and_is_read_by_some() -> None:
     assert net.texts(B) == ["psst"] and net.texts(C) == []
     request = decode_request(miop.decode(net.log[0].data).payload)
     assert request.operation == OPERATION and STRANGER not in net.stacks[B].addresses
+
+
+def test_what_the_session_says_to_all_shows_that_a_member_is_there() -> None:
+    """An idle member says so as often as it has to, not whenever it looks for others."""
+    town = Town(3, "remiop", options=Options(detect=1.0))
+    town.wait(10.0)
+    said = [copy for copy in town.log if (copy.source, copy.target) == ("alice", "bob")]
+    assert 9 * BEATS <= len(said) <= 11 * BEATS

@@ -110,6 +110,7 @@ def test_who_hears_another_ask_need_not() -> None:
     assert net.asked(B) == [[1]] and not net.asked(C)
     assert net.rows(C, "nack_suppressed") == [(A, 1)]
     assert net.stacks[C].counts["nack_suppressed"] == 1
+    assert not net.strategy(C)._pending, "nothing is left of it, however often that happens"
 
 
 def test_only_what_the_other_asked_for_is_left_out() -> None:
@@ -285,6 +286,17 @@ def test_holes_older_than_the_buffer_are_not_asked_for() -> None:
     assert net.asked(B) == [[6, 7]]
     assert net.stacks[B].counts["unrecoverable"] == 4
     assert [row.n for row in trace.rows if row.step == "gap"] == [2]
+
+
+def test_a_message_is_given_up_with_its_last_packet() -> None:
+    net = Members(2, datagram=40, repeats=3, on_gap="skip", tnack=0.0, trepair=0.0)
+    fragments = net.stacks[B].layer("fragments")
+    assert isinstance(fragments, MiopFragments)
+    net.send(A, b"1234567812345678")
+    net.wait(4.0, lose=lambda flight: not is_control(flight) and number(flight) == 2)
+    assert net.stacks[B].counts["unrecoverable"] == 1
+    assert net.now - net.stacks[B].heard[A] < 1.0, "its sender is there, but has nothing more to say"
+    assert fragments.reassembly.open == 0
 
 
 # Where a stream begins
