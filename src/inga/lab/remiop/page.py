@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from inga.lab import evaluation
 from inga.lab.experiments import Claim, Table
-from inga.lab.remiop import omission
 from inga.lab.papers.sources import source_of
+from inga.lab.remiop import omission
 from inga.lab.remiop.receiver import Sample
 from inga.lab.remiop.slow import CAPTION, slow_figure
 from inga.lab.remiop.trips import Trip
