@@ -52,6 +52,19 @@ def test_at_the_end_of_a_view_what_waits_leaves_through_a_full_window() -> None:
     assert not alice.waiting and alice.seq == 4
 
 
+def test_what_leaves_at_the_end_of_a_view_finds_room() -> None:
+    """Members have room for two messages of each."""
+    alice = machine(window_bytes=1, quota=2)
+    for _ in range(4):
+        alice.request(mask([BOB]), None, 10)
+    alice.hurry()
+    alice.stages()
+    assert alice.seq == 3 and len(alice.waiting) == 2
+    alice.control(says(BOB, 3))
+    alice.stages()
+    assert not alice.waiting
+
+
 def test_a_full_window_waits_for_those_who_lack_the_oldest() -> None:
     alice = machine(window=2)
     assert alice.blockers() == []

@@ -55,7 +55,7 @@ class ScoMachine(Talking):
         self.last_to = [0] * members  # number of our newest message to each member
         self.waiting: deque[tuple[int, Any, int]] = deque()  # PEND: destinations, body, size
         self.window_bytes: float = settings.window_bytes or inf
-        self._hurries = False  # what waits leaves, whatever the flow rule says
+        self._hurries = False  # what waits leaves as far as others have room for it, whatever the window says
         self.unreleased: dict[int, Own] = {}  # SL
         self._unreleased_in_order: deque[int] = deque()
         self._unreleased_bytes = 0
@@ -71,9 +71,8 @@ class ScoMachine(Talking):
         self.waiting.append((dst, body, size))
 
     def hurry(self) -> None:
-        """The view ends, and nothing more is requested: what waits, which is one request of the application at most, leaves at once.
-        The flow rule waits for members to accept messages; what follows a message that is lost they may accept only when all
-        has left."""
+        """The view ends, and nothing more is requested: what waits leaves as far as others have room for it. The window waits until they
+        have accepted messages; what follows a message that is lost they may accept only when all has left."""
         self._hurries = True
 
     def asked(self, request: ScoNack) -> str | None:
@@ -102,7 +101,7 @@ class ScoMachine(Talking):
         """C3, F2, L4, the flow rule and L1: run after every event, or after a batch of them."""
         self._order()
         self._confirm()
-        while self.waiting and (self._hurries or self._may_send(*self.waiting[0][::2])):
+        while self.waiting and self._may_send(*self.waiting[0][::2]):
             self._send(*self.waiting.popleft())
         if self._heard_of:
             for src in sorted(self._heard_of):
@@ -212,6 +211,8 @@ class ScoMachine(Talking):
         return self.seq < self.oldest_unreleased + room
 
     def _is_window_full(self, size: int) -> bool:
+        if self._hurries:
+            return False
         if self.unreleased and self._unreleased_bytes + size > self.window_bytes:
             return True
         return self.seq >= self.oldest_unreleased + self.settings.window
