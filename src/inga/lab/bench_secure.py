@@ -1,6 +1,7 @@
 """What security costs: the same groups with a secret and without, in turns."""
 
 from statistics import median
+from typing import Any
 
 from inga.keys.secret import Secret
 from inga.lab.bench import BenchRow, SayProgress
@@ -31,7 +32,7 @@ def run(progress: SayProgress, *, quick: bool, repetitions: int) -> list[BenchRo
         for repetition in range(repetitions):
             progress(f"round trips of {members} members ({repetition + 1}/{repetitions})")
             for key, found_times in times.items():
-                how = {"secret": key} if key else {}
+                how: dict[str, Any] = {"secret": key} if key else {}
                 found_times.append(round_trips("latency", members, rounds, **how)["p50"])
         found_rows.append(
             BenchRow(
