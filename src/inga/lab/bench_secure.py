@@ -32,8 +32,8 @@ def run(progress: SayProgress, *, quick: bool, repetitions: int) -> list[BenchRo
         for repetition in range(repetitions):
             progress(f"round trips of {members} members ({repetition + 1}/{repetitions})")
             for key, found_times in times.items():
-                how: dict[str, Any] = {"secret": key} if key else {}
-                found_times.append(round_trips("latency", members, rounds, **how)["p50"])
+                told: dict[str, Any] = {"secret": key} if key else {}
+                found_times.append(round_trips("latency", members, rounds, **told)["p50"])
         found_rows.append(
             BenchRow(
                 f"{members} members secured, p50", median(times[""]), median(times[secret]), "us", "plain"
