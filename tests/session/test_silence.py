@@ -194,6 +194,26 @@ def test_a_bad_link_does_not_save_the_dead() -> None:
     assert {town.names(name) for name in ("alice", "cathy", "dave")} == {("alice", "cathy", "dave")}
 
 
+def test_a_founder_that_others_have_met_is_no_absent_one() -> None:
+    """Alice dies before bob and cathy, who do not hear each other, could know of each other by the rest."""
+    town = town_of(5, greet=True)
+    town.wait(0.1, both_ways("bob", "cathy"))
+    town.crash("alice")
+    town.wait(5 * DETECT, both_ways("bob", "cathy"))
+    rest = NAMES[1:5]
+    assert {town.names(name) for name in rest} == {rest}
+    assert all(town.member(name).view.number == 2 for name in rest)
+
+
+def test_a_founder_that_nobody_has_met_keeps_nobody_up() -> None:
+    town = town_of(4, greet=True)
+    town.crash("bob")
+    town.wait(0.1)
+    town.crash("alice")
+    town.wait(2 * DETECT)
+    assert {town.names(name) for name in ("cathy", "dave")} == {("cathy", "dave")}
+
+
 def test_one_way_in_which_a_member_is_not_heard() -> None:
     """Alice does not hear cathy, who hears alice: suspected, cathy says that she is there, and bob has heard it."""
     town = town_of()

@@ -310,7 +310,7 @@ class Changes:
         # what layers have to know of it, is there: that is waited for.
         is_gathering = self._closing is None and self._session.presence.is_gathering
         unmet = {member for member in stack.peers if member not in stack.met}
-        is_enough = self._session.silence.is_long and self._session.quorum.is_enough(unmet)
+        is_enough = self._session.silence.is_sure and self._session.quorum.is_enough(unmet)
         self._is_put_off = is_gathering and not (is_shrinking and unmet and is_enough)
         if self._is_put_off:
             return

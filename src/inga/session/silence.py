@@ -51,6 +51,7 @@ class Silence:
         self._votes: dict[int, set[int]] = {}  # of members that are suspected: by whom
         self._vouched: dict[int, float] = {}  # members that others hear, and when they said so last
         self.lenient_until = 0.0  # nobody is excluded before
+        self._asked_at = NEVER  # when we first said in this view that we have not met some founders
         self.wake = NEVER
 
     @property
@@ -64,10 +65,17 @@ class Silence:
         """Whether this view has been in force for longer than silence is forgiven."""
         return self.detect is not None and self._session.stack.now - self._began >= self.detect
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether whoever has met the founders that we have not has had the time to say so, if there are any."""
+        since = self._session.stack.now - self._asked_at
+        return self.is_long and (not self._absent or since >= (self.detect or 0.0) / 2)
+
     def view(self) -> None:
         """A view is installed: everybody in it was there just now."""
         stack = self._session.stack
         self._began = stack.now
+        self._asked_at = NEVER
         self._votes.clear()
         self._vouched.clear()
         stack.heard[:] = [stack.now] * len(stack.heard)
@@ -102,9 +110,10 @@ class Silence:
             told = {"members": sorted(suspects | stack.failed), "waived": sorted(waived)}
             self._session.say(None, stack.view.number, "suspect", told)
         if self.is_long and self._absent:
+            self._asked_at = min(self._asked_at, now)
             self._session.say(None, stack.view.number, "unmet", {"members": sorted(self._absent)})
         self.conclude()
-        if not suspects and stack.left and self.is_long:
+        if not suspects and stack.left and self.is_sure:
             self._go_on_without_absent()
         self._rearm()
 
@@ -209,11 +218,11 @@ class Silence:
 
     @property
     def failed(self) -> set[int]:
-        """Those whom everybody suspects who is not suspected; then founders that nobody has met count as well."""
+        """Those whom everybody suspects who is not suspected; then founders that nobody has met count as well, once we can know that."""
         suspects = self.suspects
         judges = {self._session.stack.me, *self._watched} - suspects
         failed = {member for member in suspects if judges <= self._votes[member]}
-        return failed | self._absent if failed else failed
+        return failed | self._absent if failed and self.is_sure else failed
 
     def conclude(self) -> None:
         """Exclude those who have failed, if it is for us to begin, and if those who are left may go on."""
