@@ -526,6 +526,13 @@ def test_print_is_dark_on_white(browser: Any, tmp_path: Path) -> None:
         assert state(page, f"scene.colours.{name}") == light
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator(".bar").first.is_visible() and is_painted(page)
+    sent = page.locator("canvas.sign[data-step=send]").first
+    assert sent.evaluate("(sign) => Array.from(sign.getContext('2d').getImageData(8, 8, 1, 1).data)") == [
+        29,
+        36,
+        51,
+        255,
+    ]
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen", color_scheme="dark")
     page.evaluate("() => new Promise(requestAnimationFrame)")

@@ -475,6 +475,12 @@ async function openViewers() {
   document.documentElement.dataset.opened = Math.round(performance.now());
 }
 
-addEventListener("beforeprint", () => { document.documentElement.classList.add("printing"); for (const each of VIEWERS.values()) each.scene.paint(); });
-addEventListener("afterprint", () => { document.documentElement.classList.remove("printing"); for (const each of VIEWERS.values()) each.scene.paint(); });
+function paintAll(isPrinting) {
+  document.documentElement.classList.toggle("printing", isPrinting);
+  for (const each of VIEWERS.values()) each.scene.paint();
+  document.querySelectorAll("canvas.sign").forEach(paintSign);
+}
+
+addEventListener("beforeprint", () => paintAll(true));
+addEventListener("afterprint", () => paintAll(false));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.querySelectorAll("canvas.sign").forEach(paintSign));
