@@ -749,7 +749,7 @@ def test_own_runs_make_a_log_whose_clocks_are_right(tmp_path: Path) -> None:
 # ---- long work
 
 
-SPANS = {
+TWO_SPANS = {
     "resourceSpans": [
         {
             "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": name}}]},
@@ -771,7 +771,7 @@ SPANS = {
     ("format", "content", "options"),
     [
         ("shiviz", LOG, {}),
-        ("otel", json.dumps(SPANS), {}),
+        ("otel", json.dumps(TWO_SPANS), {}),
         ("table", "p,k,m\na,send,1\nb,receive,1\n", {"columns": TableColumns({"process": "p", "kind": "k", "message": "m"})}),
     ],
 )  # fmt: skip
@@ -797,5 +797,5 @@ def test_sorting_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        import_log("otel", write(tmp_path, json.dumps(SPANS)), tmp_path / "out", progress=interrupt)
+        import_log("otel", write(tmp_path, json.dumps(TWO_SPANS)), tmp_path / "out", progress=interrupt)
     assert [path.name for path in tmp_path.iterdir()] == ["x.log"]
