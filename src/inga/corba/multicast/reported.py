@@ -9,7 +9,6 @@ reports itself too: that is how far it has sent.
 
 from collections import deque
 from dataclasses import dataclass
-from math import inf
 from typing import Any, ClassVar, TypeVar
 
 from inga.causality.arrivals import Arrivals
@@ -87,7 +86,7 @@ class Stream:
         self.arrived.expected = baseline
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers, and what is to be lent
         self.dropped = self.known - size  # up to here nothing is kept
-        self.droppable: float = inf  # beyond it all is to be lent
+        self.droppable: int | None = None  # if it is said: beyond it all is to be lent
         self.has_of_it: dict[int, int] = {}  # as other members reported, by their sender number
         self.everywhere = baseline - 1  # what all of them had when we last looked
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
@@ -96,7 +95,8 @@ class Stream:
 
     def drop(self, limit: int, size: int) -> None:
         """Packets up to there are older than the newest `size`, which a sender may have to repair."""
-        limit = int(min(limit, self.droppable))
+        if self.droppable is not None:
+            limit = min(limit, self.droppable)
         if limit - self.dropped > size:
             self.buffer = {n: packet for n, packet in self.buffer.items() if n > limit}
         else:
