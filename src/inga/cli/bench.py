@@ -1,5 +1,6 @@
 """Measure, as a table of ratios against baselines of the same run.
 
+  inga bench goals
   inga bench sim
   inga bench throughput --members 4 --sizes 1024
   inga bench latency
@@ -14,8 +15,9 @@
   inga bench scale --page scale.html
   inga bench report
 
-throughput, latency, views and scale start real processes that talk over loopback multicast. --profile adds where
-one member's time goes. report opens pages in Chromium.
+goals is one table of what we want to reach, with the goal in the place of a baseline. goals, throughput, latency, views and
+scale start real processes that talk over loopback multicast. --profile adds where one member's time goes. report opens
+pages in Chromium.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from inga.model.errors import UsageError
 from inga.model.text import suggest
 
 NAMES = (
+    "goals",
     "sim",
     "throughput",
     "latency",
@@ -169,6 +172,10 @@ def _measure(
     from inga.lab import bench_net
 
     repetitions = 1 if options.quick else options.repeat
+    if options.name == "goals":
+        from inga.lab import bench_goals
+
+        return bench_goals.run(progress, quick=options.quick, repetitions=repetitions), ""
     if options.name == "co":
         from inga.lab import bench_co
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from inga.model.compiled import compiled
+
 SayProgress = Callable[[str], None]
 """Told what is being measured now."""
 
@@ -34,6 +36,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
+        "compiled": compiled,
     }
 
 

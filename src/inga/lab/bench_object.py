@@ -75,10 +75,10 @@ def run(progress: SayProgress, *, quick: bool = False, count: int | None = None)
     rows = []
     for words, faults in LINKS.items():
         progress(f"messages and requests over links of {words}")
-        base, base_cpu = _messages("none", faults, count)
+        base, base_cpu = messages_to_start("none", faults, count)
         how = "order none"
         for case, order, protocol in MESSAGES:
-            delay, cpu = _messages(order, faults, count, **protocol)
+            delay, cpu = messages_to_start(order, faults, count, **protocol)
             rows.append(BenchRow(f"{case}, {words}", 1000 * base, 1000 * delay, UNIT, how))
             if faults is STEADY:
                 rows.append(BenchRow(f"{case}, CPU", base_cpu, cpu, "us/delivery", how))
@@ -90,7 +90,7 @@ def run(progress: SayProgress, *, quick: bool = False, count: int | None = None)
     for case, op in CALLS:
         engines = _engines(op, count)
         for words, at_once in (("one at a time", 1), (f"{AT_ONCE} at a time", AT_ONCE)):
-            cpu = _calls(op, count, at_once)
+            cpu = call_cost(op, count, at_once)
             rows.append(BenchRow(f"{case}, {words}, CPU", engines, cpu, "us/call", "engines alone"))
     return rows
 
@@ -138,7 +138,7 @@ REQUESTS = (
 CALLS = (("compatible call", "ping"), ("conflicting call", "put"))
 
 
-def _messages(order: str, faults: Faults, count: int, **protocol: Any) -> tuple[float, float]:
+def messages_to_start(order: str, faults: Faults, count: int, **protocol: Any) -> tuple[float, float]:
     """Seconds from send to delivery, and microseconds of CPU for each delivery."""
     sent: dict[tuple[int, int], float] = {}
     delays: list[float] = []
@@ -205,7 +205,7 @@ def _paced(sim: Sim, count: int, act: Callable[[int, list[int]], None]) -> float
     return process_time() - started
 
 
-def _calls(op: str, count: int, at_once: int) -> float:
+def call_cost(op: str, count: int, at_once: int) -> float:
     """Microseconds of CPU for each call in a whole group."""
     sim = Sim(
         *member_names(CALLERS), order="object", seed=1, faults=STEADY, objects={"shelf": Shelf}, record=False

@@ -63,9 +63,9 @@ def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
         rows.append(_machine(members, 400 if quick else 2000))
     for members in (10, 30, 100):
         progress(f"control packets in a group of {members}")
-        rows.append(_control(members, 60 if quick else 200))
+        rows.append(control(members, 60 if quick else 200))
     progress(f"{LIVE} processes")
-    rows.append(_live(200 if quick else 1000))
+    rows.append(live(200 if quick else 1000))
     return rows
 
 
@@ -155,7 +155,7 @@ def _machine(members: int, messages: int) -> BenchRow:
     )
 
 
-def _control(members: int, messages: int) -> BenchRow:
+def control(members: int, messages: int) -> BenchRow:
     """Control packets per message, of a thousand a second in the whole group, against a group of ten."""
     return BenchRow(
         f"control, {members} members",
@@ -166,7 +166,7 @@ def _control(members: int, messages: int) -> BenchRow:
     )
 
 
-def _live(messages: int) -> BenchRow:
+def live(messages: int) -> BenchRow:
     """Processes that send as fast as they may."""
 
     def cost(subset: int) -> float:

@@ -38,7 +38,7 @@ def run(progress: Callable[[str], None], *, quick: bool = False) -> list[BenchRo
     gc.freeze()
     scale = 5 if quick else 1
     progress("schedules of 3 members and 6 messages")
-    rows = [_schedules(2000 // scale)]
+    rows = [schedules(2000 // scale)]
     for members, packets in ((4, 8000), (16, 4000), (64, 3000), (256, 2000)):
         progress(f"packets at {members} members")
         arriving = traffic(members, packets // scale)
@@ -47,7 +47,7 @@ def run(progress: Callable[[str], None], *, quick: bool = False) -> list[BenchRo
     return rows
 
 
-def _schedules(runs: int) -> BenchRow:
+def schedules(runs: int) -> BenchRow:
     def rate(order: str) -> float:
         build = lossless(order)
         started = process_time()
