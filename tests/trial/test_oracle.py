@@ -426,6 +426,39 @@ def test_what_one_who_left_sent_is_expected() -> None:
         assert violations(oracle) == expected
 
 
+@pytest.mark.parametrize(
+    ("knows", "fails", "total", "takers", "expected"),
+    [
+        (True, True, False, (), {}),
+        (True, True, False, (D,), {"complete": 1}),  # C got it, so B has to
+        (True, False, False, (), {"complete": 4}),  # the cause is not lost: it is expected as well
+        (False, True, False, (), {"complete": 2}),  # what is lost caused nothing
+        (False, True, True, (), {}),  # but may stand before it, where there is one order of all
+    ],
+)
+def test_what_one_who_left_sent_may_hang_on_what_is_lost_with_another(
+    knows: bool, fails: bool, total: bool, takers: tuple[int, ...], expected: dict[str, int]
+) -> None:
+    """A knew it, and is gone with it; those who are left cannot get it, and may not take its effect without it."""
+    oracle = Oracle(4, {"total": lambda number: 0} if total else None)
+    go_on(oracle, "1", A, B, C, D)
+    oracle.send(C, 1)
+    if knows:
+        oracle.take(A, 1)
+    oracle.send(A, 2)
+    oracle.take(C, 2)
+    oracle.leave(A)
+    if fails:
+        oracle.crash(C)
+        for site in takers:
+            oracle.take(site, 2)
+        go_on(oracle, "2", B, D, left=(A,))
+    else:
+        go_on(oracle, "2", B, C, D, left=(A,))
+    found = violations(oracle)
+    assert {name: count for name, count in found.items() if name == "complete"} == expected
+
+
 @pytest.mark.parametrize("said_goodbye", [(), (A,)])  # before anybody had what it sent
 @pytest.mark.parametrize(
     ("takers", "together", "expected"),

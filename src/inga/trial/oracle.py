@@ -235,7 +235,12 @@ class Oracle:
         who stay in the view in which it was sent."""
         for site, index in self._untaken():
             sender, then = self._senders[index], self._view_after(site, index)
-            is_lost = sender in self._lost if then is None else sender not in then.members | then.left
+            if then is None:
+                is_lost = sender in self._lost
+            elif sender in then.left:
+                is_lost = self._hangs_on_lost(site, index, then) and not self._having(index, then)
+            else:
+                is_lost = sender not in then.members
             if not is_lost:
                 message = self._messages[index]
                 yield site, message, self._promised("complete", self.epoch_of(message))
@@ -328,15 +333,7 @@ class Oracle:
             message, sender, then = self._messages[index], self._senders[index], self._view_after(site, index)
             if then is None or sender in then.members | then.left:
                 continue  # which was said before
-            having = [
-                other
-                for other in range(self.members)
-                if other not in self._gone
-                and (self._taken[other] & ~self._loose[other]) >> index & 1
-                and (after := self._view_after(other, index)) is not None
-                and after.name == then.name
-            ]
-            if having:
+            if having := self._having(index, then):
                 text = f"site {site} never took message {message} of site {sender}, site {having[0]} did"
                 promised = self._promised("complete", self.epoch_of(message))
                 self.blame("survivors", text, promised=promised)
@@ -347,6 +344,30 @@ class Oracle:
                 promised = promised and self._promised("causal", self.epoch_of(message))
                 text = f"site {site} took message {effect} without its cause {message}, which nobody has"
                 self.blame("causal", text, promised=promised)
+
+    def _having(self, index: int, then: SeenView) -> list[int]:
+        """Of those who went on to that view, who has taken a message as it was to be taken."""
+        return [
+            other
+            for other in range(self.members)
+            if other not in self._gone
+            and (self._taken[other] & ~self._loose[other]) >> index & 1
+            and (after := self._view_after(other, index)) is not None
+            and after.name == then.name
+        ]
+
+    def _hangs_on_lost(self, site: int, index: int, then: SeenView) -> bool:
+        """Whether a message comes after one that the site never took, of a sender that failed in the same view. If who sent the
+        first has left with all it had, nobody can hand round the other, and nothing may be taken without its cause. Where
+        there is one order of all messages, whatever was sent before may stand before it."""
+        view, before = self._sent_in[index + self._forgotten], self._causes[index]
+        if "total" in self._agreed and self._promised("total", self._epochs[index + self._forgotten]):
+            before |= (1 << index) - 1
+        return any(
+            self._senders[other] not in then.members | then.left
+            and self._sent_in[other + self._forgotten] == view
+            for other in _members(before & ~self._taken[site])
+        )
 
     def _slipped_by(self, cause: int) -> bool:
         """Whether that message, or an effect of it, came to somebody through an open gate. What it says afterwards has the
