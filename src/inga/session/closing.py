@@ -177,7 +177,8 @@ class ClosingView:
             return False  # somebody has not sent everything yet
         if lender is not None and not lender.come(cut.counts):
             return False
-        if cut.dealt and not self._forgone:
+        # If somebody else is gone meanwhile, its packets are not dealt yet: what waits for them waits for another attempt.
+        if cut.dealt and not self._forgone and self._stack.left <= self._gone:
             self._forgone = True
             for forgo in chain.hooks("forgo"):
                 forgo()
