@@ -113,8 +113,6 @@ class Silence:
             self._asked_at = min(self._asked_at, now)
             self._session.say(None, stack.view.number, "unmet", {"members": sorted(self._absent)})
         self.conclude()
-        if not suspects and stack.left and self.is_sure:
-            self._go_on_without_absent()
         self._rearm()
 
     def on_suspect(self, src: int, told: Told) -> None:
@@ -201,13 +199,6 @@ class Silence:
         """Founders that we have not met, and nobody suspects."""
         return set(self._session.stack.peers) - set(self._watched)
 
-    def _go_on_without_absent(self) -> None:
-        """Somebody is gone, and who would lead the change to a view without it never was here."""
-        stack, absent = self._session.stack, self._absent
-        leads = all(member in absent | stack.left for member in range(stack.me))
-        if absent and leads and self._session.quorum.is_enough(absent):
-            self._session.exclude(absent)
-
     @property
     def overdue(self) -> set[int]:
         """Those who have spoken less than they do: they may be about to fail as well, as all do who are cut off."""
@@ -218,11 +209,13 @@ class Silence:
 
     @property
     def failed(self) -> set[int]:
-        """Those whom everybody suspects who is not suspected; then founders that nobody has met count as well, once we can know that."""
-        suspects = self.suspects
-        judges = {self._session.stack.me, *self._watched} - suspects
+        """Those whom everybody suspects who is not suspected. If somebody is gone, the others have to go on without founders that
+        nobody has met, too, or to pause: these count as well, once we can know that."""
+        stack, suspects = self._session.stack, self.suspects
+        judges = {stack.me, *self._watched} - suspects
         failed = {member for member in suspects if judges <= self._votes[member]}
-        return failed | self._absent if failed and self.is_sure else failed
+        is_parting = failed or (stack.left and not suspects)
+        return failed | self._absent if is_parting and self.is_sure else failed
 
     def conclude(self) -> None:
         """Exclude those who have failed, if it is for us to begin, and if those who are left may go on."""
