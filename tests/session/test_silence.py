@@ -214,6 +214,23 @@ def test_a_founder_that_nobody_has_met_keeps_nobody_up() -> None:
     assert {town.names(name) for name in ("cathy", "dave")} == {("cathy", "dave")}
 
 
+@pytest.mark.parametrize("goes", ["crash", "leave"])
+def test_without_founders_that_nobody_has_met_there_may_be_no_majority(goes: str) -> None:
+    """Then those who are left pause, also when they have parted with the one that is gone before they could be sure."""
+    town = town_of(6, "total", greet=True)
+    town.crash("cathy", "dave", "erin")
+    town.wait(0.1)
+    if goes == "crash":
+        town.crash("alice")
+    else:
+        town.leave("alice")
+    town.wait(4 * DETECT)
+    for name in ("bob", "frank"):
+        paused = town.member(name).paused
+        assert paused is not None and {"cathy", "dave", "erin"} <= set(paused.missing)
+        assert "frank" not in paused.missing
+
+
 def test_one_way_in_which_a_member_is_not_heard() -> None:
     """Alice does not hear cathy, who hears alice: suspected, cathy says that she is there, and bob has heard it."""
     town = town_of()
