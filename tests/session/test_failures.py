@@ -359,6 +359,27 @@ def test_what_is_lent_may_be_lost_on_the_way(order: str) -> None:
     assert all(text in town.texts(name) for name in ("alice", "bob", "cathy"))
 
 
+@pytest.mark.parametrize("order", ["vector", "total"])
+def test_what_waits_for_words_of_one_that_dies_in_a_change_waits_until_they_are_lent(order: str) -> None:
+    """Cathy leaves; dave cannot follow, since he lacks what bob said and alice answered. Then bob dies, too."""
+    town = town_of(order)
+
+    def is_deaf(copy: Copy) -> bool:
+        return {copy.source, copy.target} == {"bob", "dave"}
+
+    town.send("bob", b"lunch?")
+    town.wait(0.1, is_deaf)
+    town.take("alice")
+    town.send("alice", b"yes")
+    town.wait(0.1, is_deaf)
+    town.leave("cathy")
+    town.wait(0.2, is_deaf)
+    town.crash("bob")
+    town.wait(10 * DETECT)
+    assert town.texts("dave") == [b"lunch?", b"yes"]
+    assert town.names("dave") == ("alice", "dave")
+
+
 def test_a_lot_is_lent_piece_by_piece() -> None:
     town = Town(4, "none", options=Options(detect=DETECT, greet=True), datagram_max=1400)
     town.wait(1.0)
