@@ -231,6 +231,22 @@ def test_without_founders_that_nobody_has_met_there_may_be_no_majority(goes: str
         assert "frank" not in paused.missing
 
 
+def test_who_has_parted_with_one_before_it_pauses_tells_the_others() -> None:
+    """Bob takes alice for dead when dave may still come. When he cannot go on without both, no view follows by which cathy
+    would hear of it."""
+    town = town_of(4, "total", greet=True)
+    town.crash("dave")
+    town.wait(0.1)
+    town.crash("alice")
+    town.wait(
+        4 * DETECT, lambda copy: copy.source == "bob" and copy.do == "suspect" and town.now < 1.5 * DETECT
+    )
+    assert "alice" in [town.member("bob").view.names[member] for member in town.member("bob").failed]
+    for name in ("bob", "cathy"):
+        paused = town.member(name).paused
+        assert paused is not None and paused.missing == ("alice", "dave")
+
+
 def test_one_way_in_which_a_member_is_not_heard() -> None:
     """Alice does not hear cathy, who hears alice: suspected, cathy says that she is there, and bob has heard it."""
     town = town_of()

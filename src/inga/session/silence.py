@@ -105,8 +105,8 @@ class Silence:
                 del self._votes[member]  # there it is
         self._session.detours.review(detect)
         suspects, waived = self.suspects, self._session.quorum.waived
-        if suspects or waived:
-            # Some may not have heard of a change without those whom we do not count any more, and its leader be silent.
+        if suspects or waived or (stack.failed and self._session.quorum.is_paused):
+            # Some may not have heard of a change without those whom we do not count any more, and its leader be silent, or pause.
             told = {"members": sorted(suspects | stack.failed), "waived": sorted(waived)}
             self._session.say(None, stack.view.number, "suspect", told)
         if self.is_long and self._absent:
