@@ -30,6 +30,7 @@ from inga.lab.remiop.page import describe, render
 from inga.lab.remiop.slow import EXPERIMENT, QUICK, picture, slow_table
 from inga.lab.remiop.trips import FAST_RATES, MEMBERS, SLOW_RATES, Setup, Trip, pacing_ms
 from inga.lab.remiop.virtual import LAN, MESSAGE_MAX, simulate
+from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options
@@ -105,6 +106,16 @@ def test_a_narrow_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.network
 def test_slow_readers() -> None:
     check_narrow(replace(SLOW_READERS, rate=5000, buffer=8 * 1024, pause=0.002))
+
+
+def test_an_experiment_that_ends_early_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each stack and rate has a process of its own, and none of them says anything."""
+    trials = [Setup("miop", 1000), Setup("remiop", 1000, 500)]
+    with live.SideBySide(trials, replace(SLOW_READERS, prefix=("false",)), 1) as trips:
+        trips.wait_until_begun(print)
+        with pytest.raises(UsageError, match="ended early within loopback"):
+            trips.gather(print)
+    assert capfd.readouterr().out == ""
 
 
 def test_where_namespaces_are_not_permitted_readers_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
