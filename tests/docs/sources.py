@@ -11,11 +11,14 @@ A verdict says how a claim came out, and what its row has to name besides what i
     defined          a definition, a model or an assumption that we use as it is
     told             a sentence that says nothing to be built or measured: `note`
     not built        there is no such thing here: `note` says why
+
+`claims` names claims of the experiment that repeats a document. What that says of them, a row says as well: `disagreements`. The
+ladder's claims are counterexamples, which hold whatever becomes of the sentence of the lecture that they are about.
 """
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,6 +50,11 @@ NEEDS: dict[str, set[str]] = {
 }
 """What a row of each verdict has to have, besides `at` and `says`."""
 
+FROM_BEST = ("holds", "by construction", "roughly", "not reproduced")
+"""Verdicts of experiments on what a document says. A row that names several claims has the worst of theirs."""
+CORRECTED = ", corrected"
+"""How the claim ends that is judged after a mistake was mended; the name before it is that of the claim as it is printed."""
+
 Row = dict[str, Any]
 
 
@@ -73,7 +81,7 @@ def _faults(row: Row) -> Iterator[str]:
     for key in sorted({"at", "says"} | NEEDS[verdict]):
         if not row.get(key):
             yield f"{verdict}, and no `{key}`"
-    for key in sorted(row.keys() - {"at", "says", "verdict", "where", "test", "fails", "note"}):
+    for key in sorted(row.keys() - {"at", "says", "verdict", "where", "test", "fails", "note", "claims"}):
         yield f"what is `{key}`?"
     for name in row.get("where", []):
         if not _is_there(ROOT if name.startswith("docs/") else SOURCE, *name.split(":")):
@@ -82,6 +90,31 @@ def _faults(row: Row) -> Iterator[str]:
         test, _, case = name.rstrip("]").partition("[")
         if not _is_there(TESTS, *test.split("::")) or not _has_case(TESTS / test.split("::")[0], case):
             yield f"{name} is not there"
+
+
+def disagreements(document: str, found: Mapping[str, str]) -> Iterator[str]:
+    """Where the rows of a document say otherwise than its experiment, which found these verdicts, by claim."""
+    rows = [row for row in sources()[document] if row.get("claims")]
+    named = {claim for row in rows for claim in row["claims"]}
+    for claim in sorted(found.keys() - named):
+        yield f"{claim}: no row names it"
+    for claim in sorted(named - found.keys()):
+        yield f"{claim}: there is no such claim"
+    for row in rows:
+        verdicts = {claim: found[claim] for claim in row["claims"] if claim in found}
+        if verdicts and not _agree(row["verdict"], verdicts):
+            told = ", ".join(f"{claim} {verdict}" for claim, verdict in verdicts.items())
+            yield f"{row['at']}: {row['says'][:40]}: {row['verdict']}, and found was: {told}"
+
+
+def _agree(verdict: str, found: Mapping[str, str]) -> bool:
+    if verdict == "corrected":
+        printed = {claim for claim in found if claim + CORRECTED in found}
+        mended = {found[claim] for claim in found.keys() - printed}
+        return mended <= {"holds", "not stated"} and {found[claim] for claim in printed} <= {"not reproduced"}
+    if not {*found.values()} <= {*FROM_BEST}:
+        return {*found.values()} == {verdict}
+    return verdict == max(found.values(), key=FROM_BEST.index)
 
 
 def _is_there(root: Path, file: str, name: str = "") -> bool:
@@ -123,7 +156,7 @@ def page() -> str:
             count[row["verdict"]] += 1
     total = sum(count.values())
     summary = ", ".join(f"{number} {verdict}" for verdict, number in count.items() if number)
-    meanings = __doc__[__doc__.index("    holds") :].rstrip().split("\n")
+    meanings = __doc__[__doc__.index("    holds") : __doc__.index("\n\n`claims`")].split("\n")
     return "\n".join(
         [
             "# The documents, claim by claim",
@@ -139,7 +172,8 @@ def page() -> str:
             *(f"| {line[4:21].strip()} | {line[21:].strip()} |" for line in meanings),
             "",
             "Files are below `src/inga`, tests below `tests`. *Broken in* names a test in which the thing is changed on purpose, or what",
-            "was measured is, and that is seen; [mutants.md](mutants.md) has more of these.",
+            "was measured is, and that is seen; [mutants.md](mutants.md) has more of these. Where a row names claims of `inga lab`, the experiment says",
+            "the same of them, of several the worst, and a test sees that it does.",
             *(line for name, rows in found.items() for line in _section(name, rows)),
             "",
         ]
@@ -151,6 +185,8 @@ def _section(name: str, rows: list[Row]) -> Iterator[str]:
     yield from ("| at | says | verdict | where | test | broken in |", "|---|---|---|---|---|---|")
     for row in rows:
         verdict = f"**{row['verdict']}**" + (f": {row['note']}" if row.get("note") else "")
+        if row.get("claims"):
+            verdict += f" (`inga lab {name}`: {'; '.join(row['claims'])})"
         names = (_listed(row.get(key, [])) for key in ("where", "test", "fails"))
         words = (text.replace("|", "\\|") for text in (row["at"], row["says"], verdict))
         yield f"| {' | '.join([*words, *names])} |"

@@ -30,6 +30,8 @@ from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import CoMessage, Reached
 from inga.wire.co import CoExtension, pack
 
+from ..docs.sources import disagreements
+
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
 @pytest.mark.parametrize("self_knowledge", ["printed", "eager"])
@@ -124,7 +126,7 @@ def test_claims_are_judged_by_what_was_found() -> None:
         "buffer, equal": HOLDS,
         "buffer, unequal": ROUGHLY,
         "processing": HOLDS,
-        "header": HOLDS,
+        "header": ROUGHLY,
         "theorem 1": NOT_REPRODUCED,
         "theorem 1, corrected": HOLDS,
         "theorem 2": HOLDS,
@@ -146,6 +148,8 @@ def test_claims_are_judged_by_what_was_found() -> None:
     header = tables()["header"]
     header.rows[0][2] = 90.0
     assert verdicts(header=header)["header"] == NOT_REPRODUCED
+    header.rows[0][2] = 82.0
+    assert verdicts(header=header)["header"] == HOLDS, "as many as are published"
     for printed, corrected, id in (
         ([900, 7, 9, 1, 5], [900, 0, 0, 0, 0], "theorem 2"),  # revealed though nothing was lost
         ([900, 7, 0, 0, 5], [900, 0, 0, 0, 0], "theorem 2"),  # never seen at work
@@ -453,8 +457,7 @@ def test_the_command(
     for table in content["tables"].values():
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
     verdicts = {claim["id"]: claim["verdict"] for claim in content["claims"]}
-    assert verdicts.pop("theorem 1") == NOT_REPRODUCED
-    assert set(verdicts.values()) <= {HOLDS, ROUGHLY, NOT_STATED}
+    assert list(disagreements("co", verdicts)) == []
     assert set(content["claims"][0]) == {"id", "statement", "published", "measured", "verdict"}
     assert (tmp_path / "out" / "co.html").read_text().startswith("<!DOCTYPE html>")
 

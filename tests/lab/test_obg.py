@@ -44,6 +44,7 @@ from inga.objects.options import EngineOptions
 from inga.objects.order import Clock, Precedence
 from inga.objects.roster import Pairs, Roster
 
+from ..docs.sources import disagreements
 from ..objects import mutations
 from ..scenarios.test_broken import own_sends_do_not_count
 
@@ -205,6 +206,7 @@ def test_the_claim_is_judged_honestly(outcome: tuple[Any, Path]) -> None:
         "delta": NOT_STATED,
         "invoking": NOT_STATED,
     }
+    assert list(disagreements("obg", verdicts)) == []
 
 
 def made(wait: float, *, free: float = 0.0, conflicts: float = 90.0) -> dict[LoadPoint, LoadMeans]:

@@ -18,7 +18,10 @@ from inga.lab.play.server import BODY_MAX, PlayServer
 from inga.model.errors import UsageError
 from inga.sim.schedule import Take
 
+from ..report.axe import SCREENS, axe, serious
 from ..report.opened import Opened, browser_test
+
+__all__ = ["axe"]
 
 # What is played
 
@@ -189,3 +192,23 @@ def test_a_student_sees_why_a_vector_is_needed(browser: Any, server: PlayServer,
     page.get_by_text("is no event of a schedule").wait_for()
     assert [text for text in opened.complaints if "400" not in text] == []
     page.close()
+
+
+@browser_test
+def test_nothing_serious(browser: Any, axe: str, server: PlayServer) -> None:
+    """Where something goes wrong, where nothing does, in the middle, and where a schedule cannot be played."""
+    for colours, width, rules in SCREENS:
+        opened = Opened(browser, server.url, colours=colours, width=width)
+        page = opened.page
+        page.wait_for_selector("#verdict.is-wrong")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert serious(page, axe, rules) == []
+        page.locator("#order").select_option("vector")
+        page.wait_for_selector("#verdict.is-right")
+        page.locator("#step").fill("5")
+        assert serious(page, axe, rules) == []
+        page.locator("#schedule").fill("A!1 nonsense")
+        page.locator("#schedule").press("Enter")
+        page.get_by_text("is no event of a schedule").wait_for()
+        assert serious(page, axe, rules) == []
+        page.close()

@@ -40,6 +40,7 @@ from inga.model.errors import UsageError
 from inga.recipes import Options, find
 from inga.stack.layer import Layer
 
+from ..docs.sources import disagreements
 from ..layers.test_sco_mutations import WithoutCoverage
 
 TIME = 360.0
@@ -147,7 +148,8 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(simulations, "sweep", at_once)
     said: list[str] = []
     outcome = sco.run(tmp_path, True, said.append)
-    assert {claim.id: claim.verdict for claim in outcome.claims} == {
+    verdicts = {claim.id: claim.verdict for claim in outcome.claims}
+    assert verdicts == {
         "levels": "holds",
         "implications": "holds",
         "rounds": "holds",
@@ -164,6 +166,7 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
         "than-controller": "roughly",
         "rates": "not stated",
     }
+    assert list(disagreements("sco", verdicts)) == []
     tables = outcome.tables
     assert tables["figure5"].columns == ["k", "scheme", "pdus", "ratio"]
     assert tables["figure8"].columns == ["d", "scheme", "delay", "ratio"]

@@ -1,9 +1,5 @@
-"""What axe-core finds wrong with pages for people who do not see them well, or use no mouse.
+"""What axe-core finds wrong with pages that are files; that of `inga play` is in tests/lab/test_play.py."""
 
-axe-core is not part of this repository: `make packages` fetches it with npm, or AXE names its file.
-"""
-
-import os
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +16,11 @@ from inga.lab.papers.sources import SOURCES, source_of
 from inga.report.chart import line_chart
 from inga.report.page import render
 
+from .axe import SCREENS, axe, serious
 from .opened import Opened, browser_test
 from .test_page import lunch, measured
 
-ROOT = Path(__file__).parents[2]
-PLACES = (
-    os.environ.get("AXE", ""),
-    str(ROOT / "build/tools/node_modules/axe-core/axe.min.js"),
-    str(ROOT / "node_modules/axe-core/axe.min.js"),
-    "/usr/lib/node_modules/axe-core/axe.min.js",
-)
-RUN = """(rules) => axe.run({ resultTypes: ["violations"], ...(rules.length ? { runOnly: rules } : {}) }).then((found) =>
-    found.violations.map((each) => [each.impact, each.id, each.nodes[0].html.slice(0, 200)]))"""
-OF_SIGHT = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
-"""Rules of which colours and width make a difference; the others are the same on every screen."""
+__all__ = ["axe"]
 
 
 def report(folder: Path) -> Path:
@@ -91,19 +78,14 @@ def ladder(folder: Path) -> Path:
 
 @browser_test
 @pytest.mark.parametrize("made", [report, experiment, papers, ladder])
-def test_nothing_serious(made: Any, browser: Any, tmp_path: Path) -> None:
-    axe = next((Path(place) for place in PLACES if place and Path(place).is_file()), None)
-    if axe is None:
-        pytest.skip("axe-core is not here: `make packages` fetches it, or AXE=its/axe.min.js")
-    path, script = made(tmp_path), axe.read_text(encoding="utf-8")
-    for colours, width, rules in (("light", 1200, []), ("dark", 390, OF_SIGHT)):
+def test_nothing_serious(made: Any, browser: Any, axe: str, tmp_path: Path) -> None:
+    path = made(tmp_path)
+    for colours, width, rules in SCREENS:
         opened = Opened(browser, path, colours=colours, width=width)
         if made is report:
             opened.page.wait_for_selector("html[data-opened]", state="attached")
         assert opened.page.evaluate("document.documentElement.scrollWidth") == width
         opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        opened.page.evaluate(script)
-        found = opened.page.evaluate(RUN, rules)
-        assert [each for each in found if each[0] in ("serious", "critical")] == []
+        assert serious(opened.page, axe, rules) == []
         assert opened.complaints == []
         opened.page.close()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from inga.cli.main import main
+from inga.report.figures import in_digits, ms
 from inga.report.page import render
 from inga.report.section import Section
 from inga.trace import Row
@@ -702,6 +703,25 @@ def test_red_is_for_broken_promises() -> None:
 
 def test_how_it_was_made_is_at_the_end() -> None:
     assert "<footer><bdi>by &lt;b&gt;</bdi></footer>" in render([lunch()], made="by <b>")
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (988, 2, "988"),
+        (99.6, 2, "100"),
+        (1234.5, 3, "1,234"),
+        (5.24, 2, "5.2"),
+        (0.41, 2, "0.41"),
+        (0, 2, "0"),
+    ],
+)
+def test_numbers_of_figures_have_no_exponent(value: float, digits: int, text: str) -> None:
+    assert in_digits(value, digits) == text
+
+
+def test_long_times_have_no_exponent() -> None:
+    assert [ms(each) for each in (1.31, 8470.0, 1_234_500.0)] == ["1.31 ms", "8.47 s", "1,234 s"]
 
 
 def test_figures_say_what_was_measured() -> None:

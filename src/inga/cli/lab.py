@@ -5,18 +5,20 @@
   inga lab ladder --out lab --json
   inga lab co --quick
   inga lab sco --quick
+  inga lab obg --quick
   inga lab remiop --quick
   inga lab members --quick
   inga lab members --only 'total split' --detect 2
 
 all: ladder, co, sco, obg and remiop, and one page with every claim of the five sources beside what was found: all.html. What was found
-before by the same program is not found again, unless with --fresh. A minute of CPU with --quick, else up to half an hour.
+before by the same program is not found again, unless with --fresh. Within a minute with --quick, else up to half an hour, on an idle machine of two cores.
 ladder: every counterexample to the weaker ways of ordering messages, played and drawn, and the same under
 the right rule. Start here to understand vector time: open ladder.html.
 co: what causal broadcast by sequence numbers costs, in rounds, messages kept, CPU and bytes; simulated on Spark.
 sco: four ways to confirm a message to some of a group, simulated on Spark: Figures 5 to 8 of the paper.
+obg: how much has to be ordered between objects and what that costs, simulated on Spark; the theorems of the paper on random runs.
 remiop: round trips of ReMIOP at five rates, of plain MIOP and of bare sockets, in virtual time and between real
-processes; over a narrow path too, where fast senders lose packets. Some minutes, a minute with --quick.
+processes; over a narrow path too, where fast senders lose packets. Some minutes, half a minute with --quick.
 members: eight processes start at once, are killed, stopped and cut off from each other, under five orders and both policies;
 what is promised of that, and what was measured. Ends with 1 if something does not hold. A quarter of an hour; cutting the network
 takes the rights of root.

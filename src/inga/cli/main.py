@@ -34,7 +34,7 @@ COMMANDS = {
     "names": "a naming service for CORBA clients and groups",
     "tap": "listen in a group, and log what is delivered for Spark",
     "report": "what happened in a run, verdicts and a diagram, as one HTML file",
-    "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO, ReMIOP",
+    "lab": "reproduce what papers claim: the ladder of stamps, CO, SCO, OBG, ReMIOP",
     "import": "a log of another system as a trace",
     "export": "a trace for other tools",
     "metrics": "delays, holds, repair and flow of a trace as tables",

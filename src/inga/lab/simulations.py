@@ -1,6 +1,9 @@
-"""Many simulations of an evaluation: in this process, or on Spark."""
+"""Many simulations of an evaluation: on the cores of this machine, or on Spark."""
 
+import os
+import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
 from inga.lab.bench import SayProgress
@@ -16,12 +19,12 @@ TOLD = 10
 def simulate_all(
     simulate: Callable[[Task], Answer], tasks: Sequence[Task], progress: SayProgress, master: str | None
 ) -> list[Answer]:
-    """The answers in the order of the tasks. Without a master they are worked out here: few and short ones are done
-    before Spark has started."""
+    """The answers in the order of the tasks. Without a master they are worked out by processes of ours: few and short ones are
+    done before Spark has started."""
     where = "" if master is None else f" on Spark ({master})"
     progress(f"{len(tasks)} simulations{where}")
     if master is None:
-        return [simulate(task) for task in tasks]
+        return _by_processes(simulate, tasks)
     told = 0
 
     def tell(what: str, done: int, total: int) -> None:
@@ -31,3 +34,16 @@ def simulate_all(
             progress(f"{what}: {done} of {total}")
 
     return sweep(simulate, tasks, master=master, progress=tell)
+
+
+def _by_processes(simulate: Callable[[Task], Answer], tasks: Sequence[Task]) -> list[Answer]:
+    """One a core. What fails, and an interrupt, ends all of it."""
+    with ProcessPoolExecutor(os.cpu_count(), initializer=_leave_interrupts_to_the_parent) as pool:
+        try:
+            return list(pool.map(simulate, tasks))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

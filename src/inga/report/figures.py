@@ -221,11 +221,12 @@ def _overhead(section: Section) -> str:
         return ""
     each = {label: count / sends for label, count in counts.items()}
     picture = _bars(
-        [(label, value, f"{value:.2g}") for label, value in each.items()], "control packets per data packet"
+        [(label, value, in_digits(value, 2)) for label, value in each.items()],
+        "control packets per data packet",
     )
     return _figure(
         "For each packet of data",
-        f"{sum(each.values()):.2g} other packets were sent: to confirm, to ask again and to repair.",
+        f"{in_digits(sum(each.values()), 2)} other packets were sent: to confirm, to ask again and to repair.",
         picture,
         "How many packets that carry no new data were sent, divided by the packets that do. Confirmations that ride on data "
         "cost nothing and are not counted.",
@@ -275,11 +276,17 @@ def _windows(section: Section) -> str:
 # ---- drawing
 
 
+def in_digits(value: float, digits: int) -> str:
+    """A number with so many digits, or with all before the point if these are more: never with an exponent of ten."""
+    text = f"{value:.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text else text
+
+
 def ms(value: float) -> str:
     """Milliseconds as people say them."""
     for unit, size in (("s", 1000.0), ("ms", 1.0), ("µs", 0.001)):
         if abs(value) >= size:
-            return f"{value / size:.3g} {unit}"
+            return f"{in_digits(value / size, 3)} {unit}"
     return f"{value * 1e6:.3g} ns" if value else "0 ms"
 
 
@@ -367,5 +374,5 @@ def _lines(lines: Mapping[str, Sequence[tuple[float, float]]], length: float) ->
 def _rough(value: float) -> str:
     for size, unit in ((1e6, "M"), (1e3, "k")):
         if value >= size:
-            return f"{value / size:.2g}{unit}"
-    return f"{value:.2g}"
+            return in_digits(value / size, 2) + unit
+    return in_digits(value, 2)

@@ -37,6 +37,11 @@ SPREADS = 5
 EXPECTED = {"remote confirm": 1.0, "remote acknowledge": 2.0, "own confirm": 2.0, "own acknowledge": 3.0}
 """Units of R after acceptance; the paper says it of messages of others."""
 
+HEADER = 84
+"""Bytes of the paper's header in a group of eight."""
+CLOSE = 0.05
+"""How far off a published number still holds."""
+
 
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
@@ -203,14 +208,15 @@ def _header_claim(table: Table) -> Claim:
     eight = {row[1]: row for row in table.rows if row[0] == 8}
     largest = max(table.rows, key=lambda row: row[2] / row[3])
     measured = (
-        f"n = 8: {eight['all talk'][2]:g} B if all talk, {eight['two talk'][2]:g} B if two do, of 84; "
+        f"n = 8: {eight['all talk'][2]:g} B if all talk, {eight['two talk'][2]:g} B if two do, of {HEADER}; "
         f"never more than {largest[2] / largest[3]:.2f} of 20 + 8n"
     )
-    verdict = HOLDS if largest[2] <= largest[3] else NOT_REPRODUCED
+    close = abs(eight["all talk"][2] - HEADER) <= CLOSE * HEADER
+    verdict = NOT_REPRODUCED if largest[2] > largest[3] else HOLDS if close else ROUGHLY
     return Claim(
         "header",
-        "the header is O(n): 84 bytes for n = 8",
-        "84 B; 20 + 8n is our reading of that one number",
+        f"the header is O(n): {HEADER} bytes for n = 8",
+        f"{HEADER} B; 20 + 8n is our reading of that one number",
         measured,
         verdict,
     )

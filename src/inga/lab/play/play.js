@@ -40,6 +40,7 @@ function drawBoard() {
   const parsed = new DOMParser().parseFromString(game.svg, "image/svg+xml").documentElement;
   const svg = document.importNode(parsed, true);
   svg.querySelector("style")?.remove();
+  set(svg, { role: "group", "aria-label": "The schedule: each move is a button" });  // within an image nobody would find them
   at("stage").replaceChildren(svg);
   for (const moment of game.moments) if (moment.move !== null) svg.append(handle(svg, moment));
   const height = svg.viewBox.baseVal.height;

@@ -6,7 +6,8 @@
     slow          a receiver that cannot follow for a while, and the rate of the sender
     omission      a receiver beyond the omission degree, which is treated as crashed
 
-Nothing is lost on a modern loopback at these rates, so what the paper says of loss is measured on the narrow path.
+Nothing is lost on a modern loopback at these rates, so what the paper says of loss is measured on the narrow path. Trials there wait for their
+packets nearly all the time: they run beside each other, and beside whatever is not judged by the millisecond.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from inga.lab.bench import SayProgress
 from inga.lab.experiments import Outcome, Table
 from inga.lab.remiop.claims import judge
-from inga.lab.remiop.live import FREE, measure, narrow_path
+from inga.lab.remiop.live import FREE, SideBySide, measure, narrow_path
 from inga.lab.remiop.omission import EXPERIMENTS, omission_table
 from inga.lab.remiop.page import describe, render
 from inga.lab.remiop.slow import EXPERIMENT, QUICK, slow_table
@@ -34,22 +35,26 @@ COLUMNS = ["stack", "rmax", "bytes", "ms", "lost", "nacks", "repairs"]
 
 def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
     """All round trips, then tables, claims and a page."""
-    rounds = 1 if quick else 3
-    free = [_virtual(trial, rounds, progress) for trial in _slow(QUICK_SIZES if quick else SIZES)]
-    free += measure(_fast(QUICK_SIZES if quick else SIZES), FREE, 3 if quick else 5, progress)
+    fast = _fast(QUICK_SIZES if quick else SIZES)
+    times = 3 if quick else 5
+    # Of one packet milliseconds are judged: they are measured while we do nothing else.
+    free = measure([each for each in fast if each.packets == 1], FREE, times, progress)
     path = narrow_path()
     progress(f"narrow path: {path.name}")
     sizes = QUICK_NARROW_SIZES if quick else NARROW_SIZES
     rates = FAST_RATES if quick else (SLOW_RATES[-1], *FAST_RATES)
-    narrow = measure(_fast(sizes, rates), path, 1 if quick else 2, progress)
-    progress("a slow receiver, in virtual time")
-    slow = (QUICK if quick else EXPERIMENT).run()
-    progress("a receiver that hears badly, in virtual time")
-    omission = [each.run() for each in EXPERIMENTS]
-    careful = [
-        _virtual(trial, 1, progress, narrow=True)
-        for trial in _slow(QUICK_NARROW_SIZES if quick else NARROW_SIZES)
-    ]
+    with SideBySide(_fast(sizes, rates), path, 1 if quick else 2) as over_narrow_path:
+        rounds = 1 if quick else 3
+        virtual = [_virtual(trial, rounds, progress) for trial in _slow(QUICK_SIZES if quick else SIZES)]
+        progress("a slow receiver, in virtual time")
+        slow = (QUICK if quick else EXPERIMENT).run()
+        progress("a receiver that hears badly, in virtual time")
+        omission = [each.run() for each in EXPERIMENTS]
+        careful = [_virtual(trial, 1, progress, narrow=True) for trial in _slow(sizes)]
+        over_narrow_path.wait_until_begun(_narrow(progress))
+        free += measure([each for each in fast if each.packets > 1], FREE, times, progress)
+        narrow = over_narrow_path.gather(_narrow(progress))
+    free = [*virtual, *free]
     tables = {
         "round_trip": _table(free),
         "constrained": _table([*narrow, *careful]),
@@ -82,6 +87,11 @@ def _virtual(trial: Setup, rounds: int, progress: SayProgress, *, narrow: bool =
     where = ", narrow path" if narrow else ""
     progress(f"{trial.name} Kbit/s, {trial.bytes} bytes, in virtual time{where}")
     return simulate(trial, rounds, narrow=narrow)
+
+
+def _narrow(progress: SayProgress) -> SayProgress:
+    """What is said of trials that run beside others."""
+    return lambda what: progress(f"{what}, narrow path")
 
 
 def _table(trips: Sequence[Trip]) -> Table:

@@ -13,6 +13,8 @@ MIOP_MAX = 50_000
 """The largest message that plain MIOP and sockets brought over in the paper."""
 
 PAPER_COST_MS = 5.0
+CLOSE = 0.05
+"""How far off a published number still holds."""
 FAR_ABOVE = 10.0
 SLACK_MS = 60.0
 """What pacing does not explain: processes that wake up late, two packets' worth of answers."""
@@ -69,7 +71,8 @@ def _closer(free: Sequence[Trip]) -> Claim:
 
 
 def _slow_rates(free: Sequence[Trip], careful: Sequence[Trip]) -> Claim:
-    """2. Nothing is lost by who sends slowly, but it takes long. Lost where a burst would be: on the narrow path."""
+    """2. Nothing is lost by who sends slowly, but it takes long. Lost where a burst would be: on the narrow path, which carries
+    more than these rates because we made it so."""
     lost = sum(trip.lost for trip in careful)
     nacks = sum(trip.nacks for trip in careful)
     miop = _of(free, "miop")
@@ -80,8 +83,8 @@ def _slow_rates(free: Sequence[Trip], careful: Sequence[Trip]) -> Claim:
         "2",
         "Rmax 10, 50, 100: no loss, no NACK; the round trip is far above MIOP",
         "Figure 7",
-        f"{lost:g} lost, {nacks:g} NACKs on a narrow path in virtual time; at least {least:,.0f} times MIOP for messages of several packets",
-        (HOLDS if least >= FAR_ABOVE else ROUGHLY) if fine else NOT_REPRODUCED,
+        f"{lost:g} lost, {nacks:g} NACKs in virtual time on a narrow path that was chosen to carry more; at least {least:,.0f} times MIOP for messages of several packets",
+        (BY_CONSTRUCTION if least >= FAR_ABOVE else ROUGHLY) if fine else NOT_REPRODUCED,
     )
 
 
@@ -108,8 +111,8 @@ def _follows(free: Sequence[Trip]) -> Claim:
 
 
 def _one_packet(free: Sequence[Trip]) -> Claim:
-    """4. One packet is not paced; ReMIOP's own work is all it costs, and it costs something. What else the machine does only
-    adds to a round trip, so the shortest are compared."""
+    """4. One packet is not paced; ReMIOP's own work is all it costs, and it costs something: on a faster machine than the
+    paper's less. What else the machine does only adds to a round trip, so the shortest are compared."""
     fast, miop = _of(free, "remiop", FAST_RATES[-1]), _of(free, "miop")
     size = min(miop)
     assert size <= ONE_PACKET
@@ -120,7 +123,11 @@ def _one_packet(free: Sequence[Trip]) -> Claim:
         "one packet, large Rmax: ReMIOP costs a few ms over MIOP",
         f"about {PAPER_COST_MS:g} ms (2004)",
         f"{cost:+.2f} ms, of the shortest round trips of four members ({with_it:.2f} against {without:.2f} ms)",
-        HOLDS if 0 < cost <= PAPER_COST_MS else NOT_REPRODUCED,
+        HOLDS
+        if abs(cost - PAPER_COST_MS) <= CLOSE * PAPER_COST_MS
+        else ROUGHLY
+        if 0 < cost <= PAPER_COST_MS
+        else NOT_REPRODUCED,
     )
 
 
@@ -148,7 +155,8 @@ def _faster_and_lossier(free: Sequence[Trip], narrow: Sequence[Trip]) -> Claim:
 
 
 def _no_better(narrow: Sequence[Trip]) -> Claim:
-    """6. Repairs eat up what the higher rate gains."""
+    """6. Repairs eat up what the higher rate gains. Our narrow path carries less than either, so that they do is shown, and not
+    from which rate on."""
     slower, faster = (_of(narrow, "remiop", rate) for rate in FAST_RATES)
     sizes = [size for size in faster if size >= LARGE and size in slower]
     ratios = [_ms(faster[size]) / _ms(slower[size]) for size in sizes]
@@ -158,8 +166,8 @@ def _no_better(narrow: Sequence[Trip]) -> Claim:
         "messages of 75 K and more: 1000 Kbit/s is no better than 500, because of repairs",
         "Figure 7",
         f"{_listed([f'{each:.2f}' for each in ratios])} times the round trip of 500 at "
-        f"{_listed([size // 1000 for size in sizes])} K; repairs {repairs[0]:g} and {repairs[1]:g}",
-        _verdict(ratios, lambda ratio: ratio >= 0.95, more=repairs[1] > 0),
+        f"{_listed([size // 1000 for size in sizes])} K; repairs {repairs[0]:g} and {repairs[1]:g}; the path was chosen to carry less than 500",
+        _all_or_some(ratios, lambda ratio: ratio >= 0.95, more=repairs[1] > 0),
     )
 
 
@@ -181,11 +189,11 @@ def _breaks(narrow: Sequence[Trip]) -> Claim:
     )
 
 
-def _verdict(values: Sequence[float], fine: Callable[[float], bool], *, more: bool) -> str:
+def _all_or_some(values: Sequence[float], fine: Callable[[float], bool], *, more: bool) -> str:
     good = sum(map(fine, values))
     if not more or not good:
         return NOT_REPRODUCED
-    return HOLDS if good == len(values) else ROUGHLY
+    return BY_CONSTRUCTION if good == len(values) else ROUGHLY
 
 
 def _listed(values: Sequence[object]) -> str:

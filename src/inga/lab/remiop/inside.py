@@ -1,4 +1,4 @@
-"""Round trips within a network namespace: `measure` starts this there, with what to do on standard input."""
+"""Round trips over a narrow path: `measure` starts this, within a network namespace or not, with what to do on standard input."""
 
 import json
 import sys
