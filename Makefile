@@ -62,8 +62,10 @@ help: ## List the targets (this)
 demo: $(STAMP) $(READY) ## The main job, end to end: members talk, Spark certifies, a report shows it
 	@$(RUN) $(BIN)/inga demo
 
+# Tests start several hundred processes. Each would compile all modules that it loads where the environment says that no bytecode
+# is to be written.
 test: $(STAMP) $(if $(COMPILED),$(READY)) packages ## Run the tests
-	$(if $(COMPILED),$(RUN)) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
+	PYTHONDONTWRITEBYTECODE= $(if $(COMPILED),$(RUN)) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
 
 # A missing package costs some tests, which are then skipped and say so; it never fails the run.
 packages: ## Get what some tests need: Debian packages, where that is allowed; promtool and axe-core into build/tools

@@ -19,6 +19,8 @@ from inga.wire import bundle
 from inga.wire.packet import encode, group_id
 from inga.wire.selective import pack
 
+from ..stack.harness import Probe
+
 VIEW = View.of("alice", "bob", "cathy")
 GROUP = group_id("")
 
@@ -286,6 +288,46 @@ def test_what_is_said_to_be_released_is_the_number_of_the_newest() -> None:
     order = bob.layer("sco")
     assert isinstance(order, Sco)
     assert [order.released(source) for source in (0, 2)] == [2, 0]
+
+
+def test_a_window_stays_full_where_no_view_follows() -> None:
+    """One leaves, the group goes on as it is, and nobody hurries."""
+    alice = Probe(Sco(window=1))
+    for text in (b"one", b"two", b"three"):
+        alice.top.send([text], 0b110)
+    sent = {packet.body for packet in alice.bottom.sent}
+    alice.stack.gone(2)
+    assert sent == {packet.body for packet in alice.bottom.sent} == {b"one"}
+    assert not alice.stack.writable
+
+
+def test_a_change_that_begins_again_is_agreed_on_again() -> None:
+    """All conform to the death of dave. Then bob and cathy die, and what she said follows something of his that nobody has: we have
+    reached the end before all conform once more, or nobody would ever say to what."""
+    bob, cathy, dave = 1, 2, 3
+    options = Options(deliver="causal")
+    alice = Stack(find("sco").build(options), 0, View.of("alice", "bob", "cathy", "dave"), rng=Random(0))
+    order = alice.layer("sco")
+    assert isinstance(order, Sco)
+    noted = ((0, ((bob, 1),)),)
+    follows = packet(src=cathy, stamp=Stamp(((bob, 1),), 0), ext=pack(5, 1, (), noted=noted))
+    alice.receive([(follows, None)], now=1.0)
+    assert not alice.rejected and order.holds()
+
+    def die(*members: int) -> None:
+        for member in members:
+            alice.gone(member, failed=True)
+        for member in sorted(alice.left):
+            order.bereft(member)
+
+    die(dave)
+    order.conform([0, 0, 0, 0])
+    sent = [0, 0, 1, 0]
+    assert not order.has(sent), "bob may still say it"
+    die(bob, cathy)
+    assert order.has(sent) and order.holds()
+    order.conform([0, 0, 0, 0])
+    assert order.has(sent) and not order.holds()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from inga.pipeline.jobs import measure_trace
 from inga.trace import Manifest, TraceWriter
 
 A, B, C = range(3)
-Rows = list[tuple[str, int, int, tuple[int, int, int] | None]]
+Rows = list[tuple[str, int | None, int | None, tuple[int, int, int] | None]]
 
 
 def measured(path: Path, rows: Rows, segment_rows: int) -> dict[str, Any]:
@@ -48,6 +48,23 @@ def test_the_last_cause_that_came_meanwhile_is_what_held(tmp_path: Path, segment
         (None, None, 1, 5000.0), (A, None, 1, 5000.0), (A, C, 1, 5000.0),
     ]  # fmt: skip
     assert found["held_by"] == [{"process": A, "src": B, "seq": 3, "held": 1, "ms": 5000.0, "ms_max": 5000.0}]
+
+
+@pytest.mark.parametrize("missing", ["src", "seq"])
+def test_a_row_that_names_no_message_is_no_wait(tmp_path: Path, missing: str) -> None:
+    """An answer that an object holds back is none of anybody's messages."""
+    nothing: dict[str, int | None] = {"src": A, "seq": 1, missing: None}
+    rows: Rows = [
+        ("hold", nothing["src"], nothing["seq"], None),
+        ("hold", C, 1, None),
+        ("deliver", B, 1, (0, 0, 0)),
+        ("deliver", C, 1, (0, 1, 0)),
+    ]
+    found = measured(tmp_path / "run", rows, 1000)
+    assert [(row["process"], row["src"], row["count"], row["max"]) for row in found["holds"]] == [
+        (None, None, 1, 2000.0), (A, None, 1, 2000.0), (A, C, 1, 2000.0),
+    ]  # fmt: skip
+    assert [(row["src"], row["seq"], row["held"]) for row in found["held_by"]] == [(B, 1, 1)]
 
 
 @pytest.mark.parametrize("segment_rows", [7, 1000])

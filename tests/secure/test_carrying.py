@@ -21,9 +21,11 @@ from inga.secure.sealing import AES, Forged
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, joined
 
-from .helpers import Wire, certified, known, packet, view_of, word
+from .helpers import AUTHORITY, IDENTITIES, MOMENT, Wire, certified, known, packet, view_of, word
 
 FIRST = view_of("alice", "bob")
+WORDS = 4
+"""That are handed on until two know each other."""
 
 
 @pytest.fixture(params=["secret", "certificate"])
@@ -39,13 +41,13 @@ def wire(request: pytest.FixtureRequest) -> Wire:
     return wire
 
 
-def introduce(wire: Wire) -> WayRound:
+def introduce(wire: Wire, by: str = "bob") -> WayRound:
     """As the sessions of bob and alice do. How alice reaches cathy."""
-    alice, bob = wire.guards["alice"], wire.guards["bob"]
-    process = bob.ways.introduce("cathy", "alice", wire.now)
-    alice.ways.introduced("bob", process, wire.now)
+    alice, porter = wire.guards["alice"], wire.guards[by]
+    process = porter.ways.introduce("cathy", "alice", wire.now)
+    alice.ways.introduced(by, process, wire.now)
     wire.run()
-    return WayRound(bob._handshake.id, bytes.fromhex(process))
+    return WayRound(porter._handshake.id, bytes.fromhex(process))
 
 
 def is_met(one: GroupGuard, name: str) -> bool:
@@ -89,6 +91,37 @@ def test_two_that_have_met_before_find_the_way_round(wire: Wire) -> None:
     introduce(wire)
     wire.run(("cathy", EVERYBODY, word(b"let me in")))
     assert wire.heard["alice"] == [word(b"let me in")]
+
+
+@pytest.mark.parametrize("words", range(WORDS + 1))
+@pytest.mark.parametrize("proof", ["secret", "certificate"])
+def test_who_hands_words_on_dies_in_the_middle_of_a_handshake(proof: str, words: int) -> None:
+    """So many words have come through. Another member hears both as well, and from then on all goes by that one."""
+    wire, view = Wire(), view_of("alice", "bob", "dave")
+    for name in (*view.names, "cathy"):
+        identity = IDENTITIES.get(name) or AUTHORITY.issue(name, now=MOMENT)
+        wire.add(name, known() if proof == "secret" else certified(identity))
+    wire.passes = lambda source, to, data: {source, to} != {"alice", "cathy"}
+    wire.enter(view, *view.names)
+    wire.run(("cathy", EVERYBODY, word(b"hello")), seconds=1.0)
+    alice, cathy = wire.guards["alice"], wire.guards["cathy"]
+    handed: list[str] = []
+
+    def passes(source: str, to: str, data: bytes) -> bool:
+        if source == "bob":
+            handed.append(to)
+        return {source, to} != {"alice", "cathy"} and ("bob" not in (source, to) or len(handed) <= words)
+
+    wire.passes = passes
+    introduce(wire)
+    assert len(handed) == min(words + 1, WORDS)
+    wire.passes = lambda source, to, data: {source, to} != {"alice", "cathy"} and "bob" not in (source, to)
+    way = introduce(wire, "dave")
+    assert is_met(alice, "cathy") and is_met(cathy, "alice")
+    wire.run(("cathy", EVERYBODY, word(b"let me in")))
+    assert wire.heard["alice"][-1:] == [word(b"let me in")] and alice.address_of("cathy") == way
+    wire.run(("alice", Outsider(way), word(b"come in")))
+    assert wire.heard["cathy"][-1:] == [word(b"come in")]
 
 
 def test_who_hands_words_on_can_drop_them_and_nothing_else(wire: Wire) -> None:

@@ -149,6 +149,16 @@ def test_one_that_is_not_heard_any_more_does_not_count() -> None:
     assert newcomer.view is not None and newcomer.view.names == ("dave",)
 
 
+def test_one_that_was_given_up_and_leads_a_view_by_now_is_asked() -> None:
+    """It went, or did not answer; then it was let in elsewhere, or has founded the group, and says so."""
+    newcomer, zoe = dave(), hello("zoe", ("ann", 7))
+    newcomer.receive([answer("goodbye", name="ann", incarnation=7)], now=0.0)
+    assert set(map(str, pass_time(newcomer, 0.0, QUIET, zoe))) == {"[]"}
+    newcomer.receive([part("ann", 7)], now=QUIET)
+    assert pass_time(newcomer, QUIET, QUIET + 5 * TICK, zoe)[-1] == [["ann", 7, ""]]
+    assert newcomer.view is None
+
+
 def test_one_that_says_goodbye_does_not_count_either() -> None:
     newcomer = dave()
     pass_time(newcomer, 0.0, QUIET, hello("bob"))
@@ -324,6 +334,25 @@ def test_the_leader_of_a_larger_part_answers_a_smaller_one_at_once() -> None:
         town.inject("alice", other_part(4))
         town.wait(1.0)
         assert town.session("alice").parts.is_homeless, "the smaller joins the larger"
+
+
+@pytest.mark.parametrize(
+    ("number", "is_ours", "is_answered"),
+    [(0, False, True), (1, False, True), (1, True, False), (2, False, False)],
+    ids=["an older view", "another of the same number", "ours", "a later one"],
+)
+def test_who_is_paused_is_told_by_those_who_have_gone_on(
+    number: int, is_ours: bool, is_answered: bool
+) -> None:
+    """Ours is view 1. There may be two of one number, and who is in another than we are is without us."""
+    town = Town(3)
+    stack = town.member("bob")
+    tag = stack.wire.tag_of(stack.view)
+    town.at["dave"] = dave()
+    lost = {"group": "00000000", "view": number, "spoken_in": tag if is_ours else tag ^ 1, "address": ""}
+    town.inject("bob", answer("lost", **lost)[0], source="dave")
+    told = [(each["name"], each["size"], each["spoken_in"]) for each in spoken(town, "part", "bob", "dave")]
+    assert told == ([("alice", 3, tag)] if is_answered else [])
 
 
 def test_a_leader_says_for_ever_that_it_is_there_where_nobody_has_named_the_members() -> None:
