@@ -57,6 +57,19 @@ def test_a_copy_carries_what_changed_on_its_link() -> None:
     assert [copy.ack for copy in outstanding] == [((0, 2),), ()]
 
 
+@pytest.mark.parametrize("large", [0b010, 0b100])
+def test_shares_of_a_packet_are_charged_as_the_largest_of_them(large: int) -> None:
+    """The window bounds what is under way to any one destination."""
+    alice = member(0)
+    for dst in (0b010, 0b100):
+        alice.send(b"x" * (5000 if dst == large else 5), dst, now=1.0)
+    alice.flush()
+    layer = alice.layer("sco")
+    assert isinstance(layer, Sco)
+    (own,) = layer.machine.unreleased.values()
+    assert own.size > 5000
+
+
 def packet(**fields: object) -> bytes:
     made = Packet(1, 1, bundle.join([b"x"]), 0b001)
     made.seq, made.lsn, made.stamp, made.ext = 1, 1, Stamp((), 0), pack(5, 1, ())

@@ -6,8 +6,8 @@ import pytest
 
 from inga.model.errors import Gap
 from inga.recipes import Options
-from inga.session.pressure import ASKS_MAX, WARN_AFTER, Unread
-from inga.session.session import Session
+from inga.session.pressure import ASK_AFTER, ASKS_MAX, WARN_AFTER, Unread
+from inga.session.session import Session, session_of
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 
@@ -84,6 +84,17 @@ def test_who_lets_us_wait_is_named_once_and_on_time(room: Room) -> None:
     assert room.heard() == ["sending has waited 5 s for cathy"]
     room.wait(1000.0)
     assert room.heard() == []
+
+
+@pytest.mark.parametrize("after", [ASK_AFTER, WARN_AFTER])
+def test_no_alarm_is_set_for_a_moment_that_has_come(room: Room, after: float) -> None:
+    """It would go off again and again, and time would stand still."""
+    room.narrow.close(2)
+    pressure, at = session_of(room.stack).pressure, room.stack.now + after
+    room.net.now = room.stack.now = at
+    for _ in range(ASKS_MAX + 1):
+        pressure.tick(at)
+        assert pressure.wake > at
 
 
 def test_each_wait_is_told(room: Room) -> None:
