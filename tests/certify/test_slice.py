@@ -58,7 +58,8 @@ def stamped(
     for begin, part in zip([chain.add(slicing.symbols(part, wanted)) for part in parts], parts, strict=True):
         found, _ = slicing.vectors(part, begin.start, begin.outside)
         for row in range(len(part.kind)):
-            vectors[int(part.process[row]), int(part.pos[row])] = tuple(found[part.line[row]].tolist())
+            process = int(np.searchsorted(part.begins, row, side="right")) - 1
+            vectors[process, int(part.pos[row])] = tuple(found[part.line[row]].tolist())
     return vectors, plan
 
 

@@ -1,12 +1,16 @@
 """What `inga bench pipeline` measures, on a trace of a thousand rows."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from inga.lab import bench_pipeline
-from inga.lab.bench_check import in_turn
+from inga.lab.bench_check import CpuMeter, in_turn
 from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import UsageError
 from inga.pipeline.jobs import check_trace
@@ -35,8 +39,52 @@ def test_a_command_is_measured(spark: Any) -> None:
     found = bench_pipeline.run(
         lambda what: None, members=[3], sizes=[1000], repetitions=1, commands=["metrics"]
     )
-    assert [row.unit for row in found] == ["cpu s", "s", "MB"]
+    assert [row.unit for row in found] == ["cpu s", "s", *["MB"] * 4]
     assert all(row.value >= 0 and row.baseline >= 0 for row in found) and found[1].baseline > 0
+    java, driver, everything = (row.value for row in found[3:])
+    assert 0 < driver < everything and java <= everything
+
+
+def test_a_large_trace_is_warmed_up_for_by_a_small_one() -> None:
+    done: list[str] = []
+    said: list[str] = []
+    warmups = {"a": lambda: done.append("small a"), "b": lambda: done.append("small b")}
+    in_turn(
+        {"a": lambda: done.append("a"), "b": lambda: done.append("b")},
+        1,
+        warmups=warmups,
+        progress=said.append,
+    )
+    assert done == ["small a", "small b", "a", "b"]
+    assert said == ["a, warming up", "b, warming up", "a, 1 of 1", "b, 1 of 1"]
+
+
+def test_traces_are_made_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    path = bench_pipeline.made(tmp_path, 2000, 3, said.append)
+    assert said[0] == "2,000 events, n = 3: making the trace" and said[-1].endswith(
+        "100 % of the trace are made"
+    )
+    before = (path / "manifest.json").read_bytes()
+    assert bench_pipeline.made(tmp_path, 2000, 3, said.append) == path
+    assert (path / "manifest.json").read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+    assert check_trace(str(path), master=None)[1].verdict == "pass"
+
+
+def test_what_a_process_used_counts_when_it_has_ended() -> None:
+    """Also if nobody waits for it: a grandchild whose parent is killed."""
+    program = "import os, time; os.fork(); end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint(flush=True); time.sleep(60)"
+    meter = CpuMeter()
+    before = meter.seconds()
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+    ) as child:
+        assert child.stdout is not None
+        for _ in range(2):
+            child.stdout.readline()
+        during = meter.seconds()
+        os.killpg(child.pid, signal.SIGKILL)
+    assert during - before >= 0.55 and meter.seconds() >= during
 
 
 def test_where_few_talk_the_others_only_listen(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from inga.trace import rows
 from inga.trial.trial import Trial
 
 from .page import assert_page_did_what_it_says, page_program
+from .test_engines import broken_trace
 
 # A Spark of its own, beside the session of the other tests.
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
@@ -100,6 +101,16 @@ def _listens(port: int) -> bool:
         return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
+def answered(server: str, commands: list[list[str]], seconds: float = SECONDS) -> tuple[Any, str]:
+    """What one client is answered to all commands, and what it says besides."""
+    result = subprocess.run(
+        [sys.executable, "-c", CLIENT, server], input=json.dumps(commands), capture_output=True, text=True, check=False,
+        env={**os.environ, "SPARK_REMOTE": server}, timeout=seconds,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads(result.stdout), result.stderr
+
+
 def test_commands_over_connect_say_what_they_say_here(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,12 +129,8 @@ def test_commands_over_connect_say_what_they_say_here(
         ["check", str(tmp_path / "stamped")],
         ["python", page_program(tmp_path / "page")],
     ]
-    result = subprocess.run(
-        [sys.executable, "-c", CLIENT, server], input=json.dumps(commands), capture_output=True, text=True, check=False,
-        env={**os.environ, "SPARK_REMOTE": server}, timeout=SECONDS,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr[-3000:]
-    (checked, measured, stamped, ordered, refused, last, page) = json.loads(result.stdout)
+    answers, told = answered(server, commands)
+    (checked, measured, stamped, ordered, refused, last, page) = answers
 
     assert checked[0] == 1 and _timeless(checked[1]) == _timeless(
         check_trace(str(broken), ["causal", "integrity"], master=None)[1].to_json()
@@ -137,13 +144,29 @@ def test_commands_over_connect_say_what_they_say_here(
     stamp_trace(str(run), str(tmp_path / "here"), master=None)
     assert list(rows(tmp_path / "stamped")) == list(rows(tmp_path / "here"))
     assert ordered[0] == 0 and ordered[1]["rows"] == sum(row.step == "send" for row in rows(run))
-    assert refused[0] == 2 and "not over Spark Connect" in result.stderr
+    assert refused[0] == 2 and "not over Spark Connect" in told
     assert last[0] == 0 and last[1]["verdict"] == "pass"
     assert_page_did_what_it_says(tmp_path / "page", page[1], capsys)
 
 
 def _timeless(certificate: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in certificate.items() if key != "seconds"}
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("part", range(6))
+def test_certificates_over_connect_300_times(server: str, tmp_path: Path, part: int) -> None:
+    """The random broken traces of test_engines.py."""
+    seeds = range(50 * part, 50 * part + 50)
+    for seed in seeds:
+        broken_trace(seed, tmp_path / str(seed))
+    words = ["--checks", "all", "--witnesses", "9", "--master", server]
+    answers, _ = answered(
+        server, [["check", str(tmp_path / str(seed)), *words] for seed in seeds], 20 * SECONDS
+    )
+    for seed, (_, found) in zip(seeds, answers, strict=True):
+        here = check_trace(str(tmp_path / str(seed)), ["all"], master=None, witnesses=9)[1].to_json()
+        assert _timeless(found) == _timeless(here), f"seed {seed}"
 
 
 def test_nobody_at_home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,6 +150,9 @@ def test_vectors_come_as_numbers_or_bytes() -> None:
     assert read_vectors(lists.slice(1)).tolist() == [[3]]
     packed = pa.array([struct.pack("<i", 4), struct.pack("<2i", 5, 6)])
     assert read_vectors(packed).tolist() == [[4, 0], [5, 6]]
+    assert read_vectors(packed.slice(1)).tolist() == [[5, 6]] and read_vectors(packed.slice(2)).size == 0
+    assert read_vectors(packed.cast(pa.large_binary()).slice(0, 1)).tolist() == [[4]]
+    assert read_vectors(pa.array([b"", b""])).tolist() == [[], []]
 
 
 @pytest.mark.parametrize(

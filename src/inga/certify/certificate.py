@@ -30,9 +30,11 @@ def certify(
     seed: int | None = None,
     growing: bool = False,
     explained: bool = True,
+    seen: Sequence[int] = (),
 ) -> Certificate:
     """Answer the checks of these names. Of a trace that is `growing`, a newcomer may be named before anybody has
-    written a vector with room for it. Without being `explained`, violations are counted and nothing else."""
+    written a vector with room for it. Without being `explained`, violations are counted and nothing else. `seen`: by
+    process, the position up to which somebody knows the violations, who is shown later ones first."""
     keys = Keys.draw(len(source.processes), seed)
     questions = [(segment, keys) for segment in range(len(source.segment_names))]
     found = source.map("segments read", work.summarise, questions)
@@ -49,31 +51,35 @@ def certify(
         deliveries=sum(summary.deliveries for summary in summaries),
         payloads=sum(summary.payloads for summary in summaries),
         names=evidence.names,
-        checks=[_answer(name, evidence, explainer, bad) for name in checks],
+        checks=[_answer(name, evidence, explainer, bad, seen) for name in checks],
         groups=group_by_root(evidence.names, bad, evidence.restarts, explainer) if explainer else [],
     )
 
 
-def _answer(name: str, evidence: Evidence, explainer: Explainer | None, found: list[Bad]) -> Answer:
+def _answer(
+    name: str, evidence: Evidence, explainer: Explainer | None, found: list[Bad], seen: Sequence[int]
+) -> Answer:
     bad = [each for each in found if each.check == name]
     violations = sum(each.count for each in bad)
     reasons = evidence.open.get(name, [])
     verdict = FAIL if violations else UNKNOWN if reasons else PASS
     witnesses = []
     if explainer is not None:
-        witnesses = [explainer.witness(row, each) for row, each in _spread(bad, evidence.witnesses)]
+        witnesses = [explainer.witness(row, each) for row, each in _spread(bad, evidence.witnesses, seen)]
     return Answer(name, verdict, violations, "; ".join(reasons), witnesses, evidence.warnings.get(name, []))
 
 
-def _spread(bad: Sequence[Bad], count: int) -> list[tuple[RowKey, Bad]]:
-    """Some of the violations: the first of each process and sender, then others."""
+def _spread(bad: Sequence[Bad], count: int, seen: Sequence[int]) -> list[tuple[RowKey, Bad]]:
+    """Some of the violations: of each process and sender the first, then others; those that were `seen` come last."""
     listed = [(row, each) for each in bad for row in each.rows]
     listed.sort(key=lambda pair: (pair[0].process, pair[0].pos, pair[0].seq))
-    seen: set[tuple[int, int]] = set()
-    firsts: list[tuple[RowKey, Bad]] = []
-    others: list[tuple[RowKey, Bad]] = []
+    shown: set[tuple[int, int]] = set()
+    parts: list[list[tuple[RowKey, Bad]]] = [[], [], []]
     for row, each in listed:
         key = (row.process, row.src)
-        (others if key in seen else firsts).append((row, each))
-        seen.add(key)
-    return (firsts + others)[:count]
+        if seen and row.pos <= seen[row.process]:
+            parts[2].append((row, each))
+            continue
+        parts[key in shown].append((row, each))
+        shown.add(key)
+    return [pair for part in parts for pair in part][:count]

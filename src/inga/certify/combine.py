@@ -93,9 +93,14 @@ def last_silent(n: int, wrote: Container[int], is_complete: Callable[[int], bool
 
 
 def suspects(lines: Iterable[Line], checks: Iterable[str]) -> list[PlacedChunk]:
-    """The chunks that a second scan must judge, with their carry."""
+    """The chunks that a second scan must judge, with their carry. What is a fold was judged before it became one."""
     tests = [_SUSPICIONS[check] for check in checks if check in _SUSPICIONS]
-    return [link for line in lines for link in line if any(test(link) for test in tests)]
+    return [
+        link
+        for line in lines
+        for link in line
+        if link.summary.segments == 1 and any(test(link) for test in tests)
+    ]
 
 
 def _is_causally_suspect(link: PlacedChunk) -> bool:

@@ -11,6 +11,7 @@ from inga.certify.chunk import DELIVER, Chunk, Ints
 from inga.certify.clocks import line_of, place_of
 from inga.certify.combine import PlacedChunk
 from inga.certify.evidence import Evidence
+from inga.certify.fold import Folded
 from inga.certify.roots import Bad, Excess, named
 from inga.certify.verdict import Witness
 from inga.certify.work import RowKey
@@ -22,7 +23,7 @@ HOPS_FIRST, HOPS_LAST = 3, 2
 
 
 class Explainer:
-    """Reads the few segments it needs again."""
+    """Reads the few segments it needs again. Of a trace that grows it leaves out what only the rows of a fold say."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -30,6 +31,7 @@ class Explainer:
         self._read = evidence.source.read
         self._chains = Chains(evidence.lines, self._read, evidence.source.receipt)
         self._requests = RequestChains(evidence.lines, self._read)
+        self._left_out: tuple[type[Exception], ...] = (Folded,) if evidence.growing else ()
 
     def witness(self, row: RowKey, bad: Bad) -> Witness:
         names, link_at = self._evidence.source.segment_names, self._evidence.link_at
@@ -48,7 +50,7 @@ class Explainer:
         return found
 
     def effect(self, row: RowKey, check: str) -> RowKey | None:
-        """The first delivery at that process that should have come after this one."""
+        """The first delivery at that process that should have come after this one; None if its row is in a fold."""
         for link in self._evidence.lines[row.process]:
             if check == "fifo":
                 highest = link.summary.delivered_high[row.src] - 1
@@ -56,7 +58,10 @@ class Explainer:
                 highest = link.summary.required[row.src]
             if highest < row.seq or link.summary.first >= row.pos:
                 continue
-            chunk = self._read(link.segment)
+            try:
+                chunk = self._read(link.segment)
+            except self._left_out:
+                return None
             newer = (chunk.src == row.src) & (chunk.seq > row.seq)
             if check != "fifo":
                 newer |= chunk.deps[:, row.src] >= row.seq
@@ -75,11 +80,14 @@ class Explainer:
         return [Excess(at, int(stamped[at]), int(known[at])) for at in differ]
 
     def origin(self, row: RowKey, source: int, number: int) -> RowKey | None:
-        """The first row of a process, before this one, after which it knew so many messages of a source."""
+        """The first row of a process, before this one, after which it knew so many messages of a source; None if it is in a fold."""
         for link in self._evidence.lines[row.process]:
             if link.summary.known[source] < number or link.summary.first >= row.pos:
                 continue
-            chunk = self._read(link.segment)
+            try:
+                chunk = self._read(link.segment)
+            except self._left_out:
+                return None
             told = (chunk.deps[:, source] >= number) | ((chunk.src == source) & (chunk.seq >= number))
             at = np.flatnonzero(told & chunk.is_known() & (chunk.pos < row.pos))
             if len(at):
@@ -87,10 +95,19 @@ class Explainer:
         return None
 
     def _explain_late(self, witness: Witness, row: RowKey) -> None:
-        effect = self.effect(row, witness.check)
-        assert effect is not None, f"{row} is late, but nothing came before it"
+        effect, late = self.effect(row, witness.check), self._message(witness.message)
+        if effect is None:
+            assert self._left_out, f"{row} is late, but nothing came before it"
+            witness.text = (
+                f"{self._names[row.process]} delivered {late} long after a message that it precedes"
+            )
+            return
         witness.other, witness.other_pos = (effect.src, effect.seq), effect.pos
-        witness.chain = self._chains.find(witness.message, witness.other)
+        try:
+            witness.chain = self._chains.find(witness.message, witness.other)
+            unlinked = "by its vector only: nothing in the trace links them"
+        except self._left_out:
+            unlinked = "by its vector; what links them was long before"
         if effect.src == row.src:
             why = "was sent first"
         elif self._is_circle(row, effect):
@@ -98,8 +115,8 @@ class Explainer:
         elif witness.chain:
             why = f"precedes it: {self._tell(witness.chain)}"
         else:
-            why = "precedes it by its vector only: nothing in the trace links them"
-        early, late = self._message(witness.other), self._message(witness.message)
+            why = f"precedes it {unlinked}"
+        early = self._message(witness.other)
         witness.text = f"{self._names[row.process]} delivered {early} before {late}, which {why}"
 
     def _is_circle(self, row: RowKey, effect: RowKey) -> bool:

@@ -1,19 +1,23 @@
 """Summaries of many chunks of a process as one, for a watcher that looks at a trace for months.
 
 What follows from a chunk for those behind it, and for the sums of all, is in vectors that can be joined. What cannot be
-joined is where its rows are: of a fold only all segments together can be asked. So only chunks in which nothing is wrong are
-folded, as nobody will ask them again while the trace grows.
+joined is where its rows are: of a fold only all segments together can be asked. So a fold is never judged. What is wrong in its
+chunks was judged before, and whoever folds them remembers how much that was.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 
-from inga.certify.chunk import NEVER_YET
-from inga.certify.combine import Line, PlacedChunk, suspects
+from inga.certify.chunk import Ints
+from inga.certify.combine import Line, PlacedChunk
 from inga.certify.scan import Summary, Tally
+
+
+class Folded(Exception):
+    """Rows are wanted of segments of which only the sum of their summaries is known."""
 
 
 def fold(one: Summary, other: Summary) -> Summary:
@@ -70,37 +74,33 @@ def fold(one: Summary, other: Summary) -> Summary:
         echoed_ahead=max(one.echoed_ahead, other.echoed_ahead if other.echoed_ahead > one.sent_high else 0),
         tallies=tallies,
         segments=one.segments + other.segments,
+        settled_high=np.maximum(one.settled_high, other.settled_high),
     )
 
 
-def stretches(line: Line, kept: int) -> Iterator[Sequence[PlacedChunk]]:
-    """The chunks of a line that may be folded, as they follow each other; the last ones are `kept` as they are."""
-    wrong = {link.segment for link in suspects([line], ("fifo", "causal", "stamps"))}
-    latest, found = NEVER_YET, list[PlacedChunk]()
-    for link in line[: max(len(line) - kept, 0)]:
-        summary = link.summary
-        is_back = summary.times_back > 0 or summary.time_low < latest
-        latest = max(latest, summary.time_high)
-        if link.segment in wrong or is_back or len(summary.runs):
-            if len(found) > 1:
-                yield found
-            found = []
-        else:
-            found.append(link)
-    if len(found) > 1:
-        yield found
+def old_chunks(line: Line, kept: int) -> Line:
+    """The chunks of a line that become one: all but the last ones, if they are more than one already."""
+    found = line[: max(len(line) - kept, 0)]
+    return found if len(found) > 1 else []
 
 
-def folded(links: Sequence[PlacedChunk]) -> Summary:
-    """All of them as one."""
-    whole = replace(links[0].summary)
-    for link in links[1:]:
-        whole = fold(whole, link.summary)
+def folded(links: Sequence[PlacedChunk], sent: Ints) -> Summary:
+    """All of them as one, if each source is known to have sent so many messages."""
+    summaries = [_settled(link.summary, sent) for link in links]
+    whole = summaries[0]
+    for summary in summaries[1:]:
+        whole = fold(whole, summary)
     return whole
+
+
+def _settled(summary: Summary, sent: Ints) -> Summary:
+    """A number that its source has not come to is no reason to forget all those below it."""
+    high = np.minimum(summary.delivered_high, sent) if summary.segments == 1 else summary.settled_high
+    return replace(summary, settled_high=high)
 
 
 def forgotten(lines: Sequence[Line], source: int) -> int:
     """The highest number of a source's messages of which rows are in folds: at some process it was sent or delivered there."""
     folds = [link.summary for line in lines for link in line if link.summary.segments > 1]
     sent = (summary.sent_high for summary in folds if summary.process == source)
-    return max([0, *sent, *(int(summary.delivered_high[source]) for summary in folds)])
+    return max([0, *sent, *(int(summary.settled_high[source]) for summary in folds)])

@@ -38,7 +38,8 @@ def _compare(evidence: Evidence) -> list[Bad]:
         questions = [
             (link.segment, (evidence.keys, wanted))
             for link in evidence.links
-            if (wanted := _wanted(link, group, numbers)) is not None
+            if not (evidence.growing and link.summary.segments > 1)
+            and (wanted := _wanted(link, group, numbers)) is not None
         ]
         if questions:
             found = evidence.ask("segments compared", work.collect, questions)

@@ -149,6 +149,7 @@ class Summary:
     echoed_ahead: int = 0  # the highest own number that was delivered here before this chunk has sent it
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
     segments: int = 1  # more if this is a fold: `inga.certify.fold`
+    settled_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # of a fold: `fold.forgotten`
 
     @property
     def last(self) -> int:

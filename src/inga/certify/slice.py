@@ -18,7 +18,7 @@ Vectors are kept one for each message, however many rows carry it: memory grows 
 are laid out row by row when rows are written, process by process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -51,13 +51,13 @@ class Steps:
     seq: Ints
 
     def between(self, after: int, upto: int) -> "Steps":
-        """The rows of a slice."""
+        """The rows of a slice, as copies: whoever keeps them need not keep the rest."""
         low, high = np.searchsorted(self.pos, [after + 1, upto + 1])
         part = slice(int(low), int(high))
         first, last = max(self.first, after + 1), min(self.first + self.events - 1, upto)
         return Steps(
-            self.process, first, max(last - first + 1, 0), self.pos[part], self.kind[part], self.src[part],
-            self.seq[part],
+            self.process, first, max(last - first + 1, 0), self.pos[part].copy(), self.kind[part].copy(),
+            self.src[part].copy(), self.seq[part].copy(),
         )  # fmt: skip
 
 
@@ -304,7 +304,6 @@ class Slice:
     """The rows of all processes in a slice, one process after the other, and how they hang together."""
 
     begins: Ints  # by process: its first row; one more entry with the number of rows
-    process: NDArray[np.int32]
     pos: Ints
     kind: NDArray[np.int8]
     src: NDArray[np.int32]
@@ -315,8 +314,9 @@ class Slice:
     stranger_seq: Ints
 
     @classmethod
-    def of(cls, parts: Sequence[Steps], n: int) -> "Slice":
-        parts = sorted(parts, key=lambda part: (part.process, part.first))
+    def of(cls, given: Iterable[Steps], n: int) -> "Slice":
+        """There are millions of rows, so nothing is kept twice."""
+        parts = sorted(given, key=lambda part: (part.process, part.first))
         sizes = np.zeros(n, np.int64)
         for part in parts:
             sizes[part.process] += len(part.pos)
@@ -325,16 +325,17 @@ class Slice:
             return np.concatenate([np.empty(0, kind), *(getattr(part, name) for part in parts)])
 
         src, seq, kind = column("src", np.int32), column("seq", np.int64), column("kind", np.int8)
+        pos = column("pos", np.int64)
+        parts.clear()
         key = seq * n + src
         sent = np.unique(key[kind == SEND])
-        at = np.minimum(np.searchsorted(sent, key), max(len(sent) - 1, 0))
-        is_here = sent[at] == key if len(sent) else np.zeros(len(key), np.bool_)
+        line = np.searchsorted(sent, key)
+        np.minimum(line, max(len(sent) - 1, 0), out=line)
+        is_here = sent[line] == key if len(sent) else np.zeros(len(key), np.bool_)
         strangers, which = np.unique(key[~is_here], return_inverse=True)
-        line = at.astype(np.int64)
         line[~is_here] = len(sent) + which
         return cls(
-            np.concatenate([[0], np.cumsum(sizes)]), np.repeat(np.arange(n, dtype=np.int32), sizes),
-            column("pos", np.int64), kind, src, seq, line, len(sent),
+            np.concatenate([[0], np.cumsum(sizes)]), pos, kind, src, seq, line, len(sent),
             (strangers % n).astype(np.int32), strangers // n,
         )  # fmt: skip
 

@@ -6,7 +6,7 @@
   inga bench latency
   inga bench check --quick --members 8
   inga bench pipeline --members 8,64 --events 10000000
-  inga bench pipeline --commands metrics,stamp
+  inga bench pipeline --commands metrics,stamp --traces big
   inga bench co --members 4,8 --sizes 512
   inga bench sco
   inga bench remiop
@@ -84,6 +84,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="pipeline: only these (default check,metrics,stamp,order)",
     )
     add(
+        "--traces",
+        type=Path,
+        metavar="DIR",
+        help="pipeline: keep the traces in DIR, and use those that are there",
+    )
+    add(
         "--soak",
         type=float,
         metavar="SECONDS",
@@ -114,6 +120,10 @@ def run(options: argparse.Namespace) -> int:
 
     if options.commands and options.name != "pipeline":
         raise UsageError(f"--commands are those of the pipeline, and {options.name} has none: leave it out")
+    if options.traces is not None and (options.name != "pipeline" or not options.traces.is_dir()):
+        raise UsageError(
+            f"--traces names a directory for bench pipeline, not {options.traces} for {options.name}"
+        )
     if options.page is not None and options.name != "scale":
         raise UsageError(f"--page draws the curves of scale, and {options.name} has none: leave it out")
     notes: list[str] = []
@@ -163,7 +173,8 @@ def _measure(
                 known = ", ".join(bench_pipeline.ACTIONS)
                 raise UsageError(f"--commands knows no {name!r}; there are {known}")
         repetitions = 1 if options.quick else options.repeat
-        return bench_pipeline.run(progress, large=options.large, repetitions=repetitions, **chosen), ""
+        chosen |= {"traces": options.traces, "large": options.large, "repetitions": repetitions}
+        return bench_pipeline.run(progress, **chosen), ""
     if options.name == "scale":
         from inga.lab import bench_scale
 

@@ -22,6 +22,7 @@ from typing import TextIO
 from inga.cli.output import ProgressLine, print_json, tell
 from inga.model.errors import UsageError
 from inga.trace import ALIASES, read_processes, write_jsonl, write_perfetto, write_shiviz
+from inga.trace.directory import whole_file
 from inga.trace.export import Exported
 
 FORMATS = {"jsonl": write_jsonl, "shiviz": write_shiviz, "perfetto": write_perfetto}
@@ -81,13 +82,8 @@ def _file(path: Path, *, force: bool) -> Iterator[TextIO]:
         return
     if path.exists() and not force:
         raise UsageError(f"{path} exists already; --force replaces it")
-    hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with hidden.open("w", encoding="utf-8") as out:
-            yield out
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
+    with whole_file(path) as hidden, hidden.open("w", encoding="utf-8") as out:
+        yield out
 
 
 def _summary(options: argparse.Namespace, exported: Exported, seconds: float) -> dict[str, object]:

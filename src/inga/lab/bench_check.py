@@ -12,7 +12,7 @@ into packed vectors, so they are given `fifo` alone, which is less than a third 
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -21,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from threading import Event, Lock, Thread
 from time import perf_counter, process_time
 from typing import Any
 
@@ -229,32 +230,75 @@ def scan(session: Any, path: Path, columns: Sequence[str]) -> None:
     rows.agg(*map(summed, columns)).collect()
 
 
-def in_turn(actions: Mapping[str, Callable[[], None]], repetitions: int) -> dict[str, Spent]:
-    """Medians of what each action spends, some repetitions, one after the other. Start-up is not in them."""
-    for action in actions.values():
+def in_turn(
+    actions: Mapping[str, Callable[[], None]],
+    repetitions: int,
+    *,
+    warmups: Mapping[str, Callable[[], None]] | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> dict[str, Spent]:
+    """Medians of what each action spends, some repetitions, one after the other. Start-up is not in them: before, each is done
+    once, or what is to warm it up. `progress` hears what is done now."""
+    for name, action in (warmups or actions).items():
+        progress(f"{name}, warming up")
         action()
     spent: dict[str, list[Spent]] = {name: [] for name in actions}
-    for _ in range(repetitions):
+    for turn in range(1, repetitions + 1):
         for name, action in actions.items():
+            progress(f"{name}, {turn} of {repetitions}")
             spent[name].append(_spent(action))
     return {name: _medians(each) for name, each in spent.items()}
 
 
 def _spent(action: Callable[[], None]) -> Spent:
-    before, started = cpu_seconds(), perf_counter()
-    action()
-    wall = perf_counter() - started
-    return cpu_seconds() - before, wall
+    with _metered() as cpu:
+        before, started = cpu.seconds(), perf_counter()
+        action()
+        wall = perf_counter() - started
+        return cpu.seconds() - before, wall
 
 
 def _medians(spent: list[Spent]) -> Spent:
     return median(cpu for cpu, _ in spent), median(wall for _, wall in spent)
 
 
-def cpu_seconds() -> float:
-    """What this process and all its descendants have used so far, also those that have ended."""
-    ticks = sum(sum(map(int, fields[11:15])) for _, fields in _family())  # own and waited-for
-    return ticks / os.sysconf("SC_CLK_TCK")
+SAMPLE_SECONDS = 0.2
+
+
+class CpuMeter:
+    """What this process and its descendants use, also those that end meanwhile: of each what it had when it was seen last.
+
+    Adding up what parents have waited for would not do: when Spark ends an idle daemon, nobody waits for its workers.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[int, str], int] = {}  # ticks, by process and the time when it began
+        self._lock = Lock()
+
+    def seconds(self) -> float:
+        """So far, of all that were seen."""
+        with self._lock:
+            for process, fields in _family():
+                self._used[process, fields[19]] = int(fields[11]) + int(fields[12])
+            return sum(self._used.values()) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def _metered() -> Iterator[CpuMeter]:
+    """A meter that looks often enough to see processes that come and go."""
+    meter, ended = CpuMeter(), Event()
+
+    def look() -> None:
+        while not ended.wait(SAMPLE_SECONDS):
+            meter.seconds()
+
+    thread = Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield meter
+    finally:
+        ended.set()
+        thread.join()
 
 
 WORKER, JAVA = b"pyspark.daemon", b"org.apache.spark"
@@ -275,12 +319,26 @@ def forget_peaks() -> None:
 
 def peak_memory(kind: bytes) -> float:
     """The most memory that a process of a kind ever had, in MB."""
-    peaks = [0.0]
+    return max(_peaks(kind), default=0.0)
+
+
+def peak_of_all() -> float:
+    """The most memory that this process and its descendants can have had together: the sum of their peaks, in MB."""
+    return sum(_peaks(b""))
+
+
+def peak_of_driver() -> float:
+    """The most memory that this process ever had, in MB."""
+    return _peak_of("self")
+
+
+def _peaks(kind: bytes) -> list[float]:
+    found = []
     for process, _ in _family():
         with suppress(OSError):  # it may end meanwhile
             if kind in Path(f"/proc/{process}/cmdline").read_bytes():
-                peaks.append(_peak_of(process))
-    return max(peaks)
+                found.append(_peak_of(process))
+    return found
 
 
 def _peak_of(process: int | str) -> float:

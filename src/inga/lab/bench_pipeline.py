@@ -1,12 +1,15 @@
 """What each command of the pipeline costs, against Spark doing no more than reading the columns that the command reads.
 
 CPU seconds of everything this process has started, seconds by the clock, and the most memory that a worker of Spark had in
-each command. All are warmed up first and take turns; medians count. In large groups few members talk, as they do: what
-vectors say does not grow with those who listen, and the cost for each of their entries is compared with that of 64 members.
+each command, and of all processes together. All are warmed up first, by a smaller trace if theirs is large, and take turns; medians count. In
+large groups few members talk, as they do: what vectors say does not grow with those who listen, and the cost for each of their entries is compared
+with that of 64 members.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -15,7 +18,18 @@ from typing import Any
 
 from inga.certify.chunk import JUDGED_COLUMNS
 from inga.lab.bench import BenchRow, SayProgress
-from inga.lab.bench_check import WORKER, check, forget_peaks, in_turn, need_proc, peak_memory, scan
+from inga.lab.bench_check import (
+    JAVA,
+    WORKER,
+    check,
+    forget_peaks,
+    in_turn,
+    need_proc,
+    peak_memory,
+    peak_of_all,
+    peak_of_driver,
+    scan,
+)
 from inga.lab.traces import TraceRecipe, make
 from inga.pipeline.capture import TRACE_COLUMNS, open_capture, order_capture
 from inga.pipeline.jobs import measure_trace
@@ -23,6 +37,7 @@ from inga.pipeline.measuring import MEASURED_COLUMNS
 from inga.pipeline.session import open_session
 from inga.pipeline.stamping import stamp_trace
 from inga.trace import COLUMNS
+from inga.trace.directory import whole_directory
 
 REPETITIONS = 3
 MEMBERS = (8, 64, 1_000)
@@ -32,6 +47,8 @@ CROWD = 256  # members, from which on few of them talk
 TALKERS = 16
 SCAN = "Spark scan of the same columns"
 WORKER_MAX = 500  # MB
+ALL_MAX = 8192  # MB, of everything together
+WARMUP_EVENTS = 1_000_000  # of a trace that is enough to start workers and compile what is run
 
 CommandCosts = dict[tuple[str, int, int], float]
 """CPU seconds, by command, members and events."""
@@ -53,8 +70,9 @@ def run(
     sizes: Sequence[int] | None = None,
     repetitions: int = REPETITIONS,
     commands: Sequence[str] = tuple(COLUMNS_READ),
+    traces: Path | None = None,
 ) -> list[BenchRow]:
-    """All cases: `large` adds the larger traces."""
+    """All cases: `large` adds the larger traces. Traces that are found in a directory are not made again, and stay there."""
     need_proc()
     sizes = sizes or (EVENTS_LARGE if large else EVENTS)
     rows: list[BenchRow] = []
@@ -62,34 +80,85 @@ def run(
     session = open_session(name="inga bench", quick=False)
     try:
         with TemporaryDirectory() as scratch:
+            place = Path(scratch)
             for n, events in product(members, sizes):
-                path = Path(scratch) / f"{n}-{events}"
-                progress(f"{events:,} events, n = {n}")
-                make(path, TraceRecipe(events, n, talkers=min(n, TALKERS) if n >= CROWD else None))
+                path = made(traces or place, events, n, progress)
+                small = made(place, WARMUP_EVENTS, n, progress) if events > WARMUP_EVENTS else path
                 for name in commands:
-                    progress(f"{name}, {events:,} events, n = {n}")
-                    measured, cost = _measure(session, path, name, events, n, repetitions)
+                    measured, cost = _measure(
+                        session, _Case(name, path, small, events, n, place), repetitions, progress
+                    )
                     costs[name, n, events] = cost
                     rows += measured
-                shutil.rmtree(path)  # a large one is several gigabytes
+                if traces is None:
+                    shutil.rmtree(path)  # a large one is several gigabytes
     finally:
         session.stop()
     return [*rows, *_entries(costs)]
 
 
+def made(directory: Path, events: int, n: int, progress: SayProgress) -> Path:
+    """A trace of that size, unless it is there."""
+    path = directory / f"{n}-{events}"
+    if path.exists():
+        return path
+    share = 0
+
+    def say(rows: int) -> None:
+        nonlocal share
+        if rows * 10 // events > share:
+            share = min(rows * 10 // events, 10)
+            progress(f"{events:,} events, n = {n}: {share * 10} % of the trace are made")
+
+    progress(f"{events:,} events, n = {n}: making the trace")
+    with whole_directory(path) as hidden:
+        make(hidden, TraceRecipe(events, n, talkers=min(n, TALKERS) if n >= CROWD else None), progress=say)
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A command, and the trace it is to go through."""
+
+    command: str
+    path: Path
+    small: Path  # a trace that is enough to warm up
+    events: int
+    n: int
+    scratch: Path
+
+    def __str__(self) -> str:
+        return f"{self.command}, {self.events:,} events, n = {self.n}"
+
+    def actions(self, session: Any, path: Path) -> dict[str, Callable[[], None]]:
+        return {
+            SCAN: partial(scan, session, path, COLUMNS_READ[self.command]),
+            self.command: partial(ACTIONS[self.command], session, path, self.scratch / "out"),
+        }
+
+
 def _measure(
-    session: Any, path: Path, name: str, events: int, n: int, repetitions: int
+    session: Any, case: _Case, repetitions: int, progress: SayProgress
 ) -> tuple[list[BenchRow], float]:
     """One command on one trace: rows, and its CPU seconds."""
     forget_peaks()
-    scanning = partial(scan, session, path, COLUMNS_READ[name])
-    found = in_turn({SCAN: scanning, name: partial(ACTIONS[name], session, path)}, repetitions)
-    (scan_cpu, scan_wall), (cpu, wall) = found[SCAN], found[name]
-    case = f"{name}, {events:,} events, n = {n}"
-    return [
-        BenchRow(case, scan_cpu, cpu, "cpu s", SCAN),
-        BenchRow(case, scan_wall, wall, "s", SCAN),
+    found = in_turn(
+        case.actions(session, case.path),
+        repetitions,
+        warmups=case.actions(session, case.small),
+        progress=lambda what: progress(f"{case}: {what}"),
+    )
+    (scan_cpu, scan_wall), (cpu, wall) = found[SCAN], found[case.command]
+    peaks = [
         BenchRow(f"peak of a worker, {case}", WORKER_MAX, peak_memory(WORKER), "MB", "what it may have"),
+        BenchRow(f"peak of the JVM, {case}", ALL_MAX, peak_memory(JAVA), "MB", "what all may have"),
+        BenchRow(f"peak of the driver, {case}", ALL_MAX, peak_of_driver(), "MB", "what all may have"),
+        BenchRow(f"sum of all peaks, {case}", ALL_MAX, peak_of_all(), "MB", "what all may have"),
+    ]
+    return [
+        BenchRow(str(case), scan_cpu, cpu, "cpu s", SCAN),
+        BenchRow(str(case), scan_wall, wall, "s", SCAN),
+        *peaks,
     ], cpu
 
 
@@ -109,33 +178,39 @@ def _entries(costs: CommandCosts) -> list[BenchRow]:
     return rows
 
 
-# ---- commands
+# ---- commands: of a trace, with a place for what they write
 
 
-def _metrics(session: Any, path: Path) -> None:
+def _check(session: Any, path: Path, out: Path) -> None:
+    check(session, path)
+
+
+def _metrics(session: Any, path: Path, out: Path) -> None:
     found = measure_trace(str(path), session=session)
     assert found.tables["delays"].num_rows, "clocks of made traces are one"
 
 
-def _stamp(session: Any, path: Path) -> None:
-    _with_output(path, lambda out: stamp_trace(str(path), out, session=session))
+def _stamp(session: Any, path: Path, out: Path) -> None:
+    with _cleared(out):
+        stamp_trace(str(path), str(out), session=session)
 
 
-def _order(session: Any, path: Path) -> None:
-    outcome = _with_output(path, lambda out: order_capture(open_capture(str(path)), out, session=session))
+def _order(session: Any, path: Path, out: Path) -> None:
+    with _cleared(out):
+        outcome = order_capture(open_capture(str(path)), str(out), session=session)
     assert outcome.gaps == 0, outcome
 
 
-def _with_output(path: Path, action: Callable[[str], Any]) -> Any:
-    out = path.with_name("out")
+@contextmanager
+def _cleared(out: Path) -> Iterator[None]:
     try:
-        return action(str(out))
+        yield
     finally:
         shutil.rmtree(out, ignore_errors=True)
 
 
-ACTIONS: dict[str, Callable[[Any, Path], None]] = {
-    "check": check,
+ACTIONS: dict[str, Callable[[Any, Path, Path], None]] = {
+    "check": _check,
     "metrics": _metrics,
     "stamp": _stamp,
     "order": _order,

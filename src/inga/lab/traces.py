@@ -16,7 +16,9 @@ confirmed, and now and then a control message is sent.
 
 import argparse
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,15 +106,19 @@ class MemberRows:
             "step": pa.DictionaryArray.from_arrays(self.step.astype(np.int32), pa.array(STEPS)),
             "view": pa.array(self.view),
             "dst": _destinations(self.spared, process, n),
-            "op": pa.array(np.array(METHODS)[self.method], mask=~asked),
             "src": pa.array(self.src, mask=control),
             "seq": pa.array(self.seq, mask=control),
             "deps": vectors,
             "height": pa.array(self.deps.sum(axis=1, dtype=np.int64) + 1, mask=control),
             "n": pa.array(np.ones(count, np.int64)),
         }
+        if asked.any():
+            columns["op"] = pa.array(np.array(METHODS)[self.method], mask=~asked)
         layout = schema(n)
-        return pa.table([columns.get(f.name, pa.nulls(count, f.type)) for f in layout], schema=layout)
+        arrays = [
+            columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in layout
+        ]
+        return pa.table(arrays, schema=layout)
 
     @property
     def method(self) -> Any:
@@ -273,9 +279,9 @@ class Maker:
         np.put_along_axis(place, order, np.broadcast_to(np.arange(slots) % burst, (count, slots)), axis=1)
         is_send = labels == process
         index = np.broadcast_to(np.arange(count)[:, None], (count, slots))
-        deps = np.where(
-            is_send[:, :, None], own[index, place], earlier[labels, index, place]
-        )  # `earlier` starts one round before: its line i is the round before line i
+        # `earlier` starts one round before: its line i is the round before line i.
+        deps = earlier[labels, index, place]
+        deps[is_send] = own[index[is_send], place[is_send]]
         seq = np.where(is_send, rounds[:, None], rounds[:, None] - 1) * burst + place + 1
         kept = np.where(is_send, rounds[:, None] < recipe.rounds, rounds[:, None] > 0)
         view = recipe.view((seq[kept] - 1) // burst).astype(np.int32)
@@ -442,8 +448,14 @@ def _with_control(rows: MemberRows) -> MemberRows:
     return rows
 
 
-def make(directory: Path, recipe: TraceRecipe, *, segment_rows: int = SEGMENT_ROWS) -> Planted | None:
-    """Write the trace; what was planted in it."""
+def make(
+    directory: Path,
+    recipe: TraceRecipe,
+    *,
+    segment_rows: int = SEGMENT_ROWS,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Planted | None:
+    """Write the trace; what was planted in it. `progress` hears how many rows there are so far."""
     maker = Maker(recipe)
     names = [f"member{index + 1}" for index in range(recipe.members)]
     manifest = Manifest(
@@ -455,12 +467,23 @@ def make(directory: Path, recipe: TraceRecipe, *, segment_rows: int = SEGMENT_RO
     manifest.write(directory)
     (directory / "events").mkdir(exist_ok=True)
     writers = [_Segments(directory, process, segment_rows) for process in range(recipe.members)]
-    for block in maker.blocks():
-        for writer, rows in zip(writers, block, strict=True):
-            writer.add(rows)
+    rows = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy and Arrow let others run meanwhile
+        adding: list[Future[None]] = []
+        for block in maker.blocks():
+            _finish(adding)  # one block is written while the next one is made, and no more
+            adding = [pool.submit(writer.add, part) for writer, part in zip(writers, block, strict=True)]
+            rows += sum(len(part.step) for part in block)
+            progress(rows)
+        _finish(adding)
     for writer, name in zip(writers, names, strict=True):
         writer.end(name)
     return maker.planted
+
+
+def _finish(work: Iterable[Future[None]]) -> None:
+    for each in work:
+        each.result()
 
 
 class _Segments:

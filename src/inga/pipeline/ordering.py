@@ -133,9 +133,15 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
         begin = _each_anew(base)
     elif bounds := _bounds(messages):
         group = PART
-        placed = messages.withColumn(PART, _part(bounds)).repartition(len(bounds) + 1, PART)
-        placed = placed.sortWithinPartitions(PART, *columns)
-        begin = _carried(base, _summaries(placed, base, names))
+
+        def sorted_in_parts(messages: Any) -> Any:
+            placed = messages.withColumn(PART, _part(bounds)).repartition(len(bounds) + 1, PART)
+            return placed.sortWithinPartitions(PART, *columns)
+
+        placed = sorted_in_parts(messages)
+        # Vectors are most of a message, and matter to later parts only where somebody's own messages are not there.
+        counted = placed if names.own is not None else sorted_in_parts(messages.select(*columns))
+        begin = _carried(base, _summaries(counted, base, names))
     else:
         placed, begin = messages.coalesce(1).sortWithinPartitions(*columns), _each_anew(base)
 
@@ -269,7 +275,10 @@ def _numbered(
             is_new[0] = (int(sources[0]), int(numbers[0])) != run.last
             run.last = int(sources[-1]), int(numbers[-1])
             part = part.filter(pa.array(is_new))
-            vectors = read_vectors(part.column(deps))
+            is_stamped = deps in part.schema.names  # or only numbers are asked for
+            vectors = (
+                read_vectors(part.column(deps)) if is_stamped else np.zeros((part.num_rows, 0), np.int64)
+            )
             run.concurrent, run.gap = run.marker.mark(sources[is_new], numbers[is_new], vectors)
             run.order += part.num_rows
             yield part_key, part, run

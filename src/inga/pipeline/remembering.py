@@ -1,11 +1,11 @@
 """What a watcher knows of a trace: summaries of its segments, what it told, and the verdict once there is one.
 
-A trace may grow for months, and a few vectors for each of its segments would fill any memory. So segments in which nothing is
-wrong become *folds*, one summary for all of them, but for the last ones of each process, whose messages may still be under way. What is kept
-then depends on the number of processes, and on the number of segments in which something is wrong.
+A trace may grow for months, and a few vectors for each of its segments would fill any memory. So segments become *folds*, one
+summary for all of a process but the last ones, whose messages may still be under way. Of what is wrong in a fold the number is kept: it was
+told before. What is remembered then depends on the number of processes, and not on how long a trace is or how much of it is wrong.
 
-A fold cannot be asked for rows. Who needs some, for the cause of a violation or at the end, hears `Folded`; then all segments are
-summarised again, which costs as much as `inga check`.
+A fold cannot be asked for rows. While the trace grows, what only they would say of a violation is left out. At the end nothing is: all
+segments are summarised again if something is wrong, or if a check hears `Folded`. That costs as much as `inga check`.
 """
 
 import json
@@ -17,10 +17,13 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
+import numpy as np
+
 from inga.certify import work
-from inga.certify.chunk import Chunk
-from inga.certify.combine import line_up
-from inga.certify.fold import folded, stretches
+from inga.certify.chunk import Chunk, Ints
+from inga.certify.combine import PlacedChunk, line_up
+from inga.certify.fold import Folded, folded, old_chunks
+from inga.certify.pairs import sent_high
 from inga.certify.scan import Summary
 from inga.certify.verdict import Certificate, Witness
 from inga.model.errors import UsageError
@@ -29,17 +32,13 @@ from inga.pipeline.files import Files
 from inga.pipeline.storage import StoredTrace
 from inga.trace.directory import whole_file
 
-FORMAT = 8
+FORMAT = 9
 LOOKS_KEPT = 256  # files of a checkpoint, after which they are made one
 TOLD_MAX = 1000  # violations of which is remembered that they were told
 SEGMENTS_KEPT = 16  # of each process, which are not folded,
 SEGMENTS_FULL = 64  # and how many there are of each, all in all, before some are
 
 _NUMBER = re.compile(r".*/(\d+)-(\d+)\.parquet")
-
-
-class Folded(Exception):
-    """Rows are wanted of segments of which only the sum of their summaries is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,7 @@ class Fold:
     first: int
     end: int
     summary: Summary
+    has_events: bool  # imported ones, whose clocks are judged at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ class Memory:
         self.seed = SystemRandom().getrandbits(64)
         self.summaries: dict[str, Summary] = {}  # by the name of the segment, but for those in
         self.folds: list[Fold] = []
+        self.settled: dict[str, int] = {}  # violations that are in folds, by check
         self._unfolded = 0  # summaries that were left when segments were last folded
         self.verdict: Certificate | None = None
         self.rescans: dict[
@@ -135,19 +136,22 @@ class Memory:
                 self._keep(self.directory, new)
 
     def _keep(self, directory: Path, new: dict[str, Summary]) -> None:
-        old = sorted(directory.glob(f"{self._n}-*.pickle"))
-        if len(old) >= LOOKS_KEPT:
+        if len(self._files(directory)) >= LOOKS_KEPT:
             self._keep_all(directory)
         else:
-            _put(self._next_file(directory), pickle.dumps(([], new)))
+            _put(self._next_file(directory), pickle.dumps(([], {}, new)))
+
+    def _files(self, directory: Path) -> list[Path]:
+        """What looks have left, in their order."""
+        return sorted(directory.glob(f"{self._n}-*.pickle"), key=_look_of)
 
     def _next_file(self, directory: Path) -> Path:
         return directory / f"{self._n}-{self._looks:06}.pickle"
 
     def _keep_all(self, directory: Path) -> None:
         """All that is known in one file."""
-        old = sorted(directory.glob(f"{self._n}-*.pickle"))
-        _put(self._next_file(directory), pickle.dumps((self.folds, self.summaries)))
+        old = self._files(directory)
+        _put(self._next_file(directory), pickle.dumps((self.folds, self.settled, self.summaries)))
         for (
             each
         ) in old:  # whoever is killed here knows some segments twice, and forgets that when it begins again
@@ -170,30 +174,43 @@ class Memory:
         return len(self.summaries) + new - self._unfolded > SEGMENTS_FULL * self._n
 
     def fold(self, source: "RememberingSource") -> None:
-        """Forget single segments of long ago in which nothing is wrong."""
+        """Forget single segments of long ago. `settle` says what was wrong in them, and makes it last."""
         lines = line_up(source.known(), source.processes)
-        names = source.segment_names
+        sent = np.array([sent_high(line) for line in lines], np.int64)
         for line in lines:
-            for links in stretches(line, SEGMENTS_KEPT):
-                ends = [_place(names[link.segment]) for link in links]
-                # The number of a fold in a line is that of its last segment.
-                first = ends[0][1] - links[0].summary.segments + 1
-                self.folds = [
-                    each
-                    for each in self.folds
-                    if each.process != ends[0][0] or not first <= each.first <= ends[-1][1]
-                ]
-                self.folds.append(Fold(ends[0][0], first, ends[-1][1] + 1, folded(links)))
-                for link in links:
-                    self.summaries.pop(names[link.segment], None)
+            if links := old_chunks(line, SEGMENTS_KEPT):
+                self._fold_line(links, source.segment_names, sent)
         self._unfolded = len(self.summaries)
+
+    def _fold_line(self, links: Sequence[PlacedChunk], names: Sequence[str], sent: Ints) -> None:
+        ends = [_place(names[link.segment]) for link in links]
+        process = ends[0][0]
+        # The number of a fold in a line is that of its last segment.
+        first = ends[0][1] - links[0].summary.segments + 1
+        earlier = [each for each in self.folds if each.process == process]
+        has_events = any(each.has_events for each in earlier) or any(len(link.summary.runs) for link in links)
+        self.folds = [each for each in self.folds if each.process != process]
+        self.folds.append(Fold(process, first, ends[-1][1] + 1, folded(links, sent), has_events))
+        for link in links:
+            self.summaries.pop(names[link.segment], None)
+            self.rescans.pop(names[link.segment], None)
+
+    def settle(self, violations: dict[str, int]) -> None:
+        """So many violations are in folds, by check."""
+        self.settled = violations
         self._looks += 1
         if self.directory is not None:
             self._keep_all(self.directory)
 
+    @property
+    def is_lossy(self) -> bool:
+        """Whether a final answer needs rows that are in folds."""
+        return any(self.settled.values()) or any(each.has_events for each in self.folds)
+
     def unfold(self) -> None:
         """Know nothing of what is in folds: who wants to know more summarises it again."""
         self.folds.clear()
+        self.settled.clear()
         self._unfolded = 0
 
     def notices(self, certificate: Certificate, examples_max: int) -> list[NewViolations]:
@@ -231,11 +248,12 @@ class Memory:
                 raise UsageError(f"{directory} was written by another version: name a new directory")
             self._run, self._asked, self._n = head["run"], head["checks"], head["n"]
             self.seed = head["seed"]
-            for path in sorted(directory.glob(f"{self._n}-*.pickle")):
-                folds, summaries = pickle.loads(path.read_bytes())
-                self.folds = folds or self.folds
+            for path in self._files(directory):
+                folds, settled, summaries = pickle.loads(path.read_bytes())
+                if folds:
+                    self.folds, self.settled = folds, settled
                 self.summaries |= summaries
-                self._looks = int(path.stem.partition("-")[2])
+                self._looks = _look_of(path)
             for name in [each for each in self.summaries if self.fold_of(each) is not None]:
                 del self.summaries[name]
             if (directory / "told.json").exists():
@@ -268,6 +286,13 @@ class RememberingSource(FileSource):
         names, known = self.segment_names, self._memory.summaries
         found = [(at, known[name]) for at, name in enumerate(names) if name in known]
         return found + [(at, each.summary) for at, each in self._fold_at.items()]
+
+    def seen(self) -> list[int]:
+        """By process, the last position that is known."""
+        last = [0] * len(self.processes)
+        for _, summary in self.known():
+            last[summary.process] = max(last[summary.process], summary.last)
+        return last
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
@@ -326,6 +351,11 @@ def _place(name: str) -> tuple[int, int]:
     found = _NUMBER.fullmatch(name)
     assert found is not None, f"{name} was listed as a segment"
     return int(found[1]), int(found[2])
+
+
+def _look_of(path: Path) -> int:
+    """The number of the look that a file of a checkpoint is of."""
+    return int(path.stem.partition("-")[2])
 
 
 def _example(witness: Witness) -> str:

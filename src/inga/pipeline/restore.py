@@ -97,9 +97,7 @@ def read_vectors(column: Any) -> Ints:
         raise TraceError("A row has no deps.")
     rows = len(column)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        values = [np.frombuffer(each, "<i4") for each in _whole(column.to_pylist())]
-        flat = np.concatenate(values) if values else np.zeros(0)
-        lengths = np.array([len(each) for each in values], np.int64)
+        flat, lengths = _packed(column)
     else:
         lengths = np.diff(column.offsets.to_numpy())
         if column.flatten().null_count:
@@ -114,11 +112,22 @@ def read_vectors(column: Any) -> Ints:
     return matrix
 
 
-def _whole(values: list[bytes]) -> list[bytes]:
-    for value in values:
-        if len(value) % 4:
-            raise TraceError(f"A row has deps of {len(value)} bytes, which is not a multiple of 4.")
-    return values
+def _packed(column: Any) -> tuple[Any, Ints]:
+    """The counts of a column of binaries, one row after the other, and how many each row has."""
+    import pyarrow as pa
+
+    if not len(column):  # there may be no buffers either
+        return np.zeros(0, "<i4"), np.zeros(0, np.int64)
+    _, places, content = column.buffers()
+    kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    ends = np.frombuffer(places, kind)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    lengths = np.diff(ends)
+    torn = np.flatnonzero(lengths % 4)
+    if len(torn):
+        raise TraceError(f"A row has deps of {lengths[torn[0]]} bytes, which is not a multiple of 4.")
+    if not lengths.any():
+        return np.zeros(0, "<i4"), lengths // 4
+    return np.frombuffer(content, "<i4", int(lengths.sum()) // 4, int(ends[0])), lengths // 4
 
 
 def read_places(src: Any, seq: Any) -> tuple[Ints, Ints]:

@@ -377,12 +377,12 @@ def _zip_package() -> Path:
     content = "\n".join(f"{path} {path.stat().st_mtime_ns}" for path in sources)
     archive = cache_directory() / f"inga-{_digest(content)}.zip"
     if not archive.exists():
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        hidden = archive.with_name(f".{archive.name}.{os.getpid()}")
-        with zipfile.ZipFile(hidden, "w", zipfile.ZIP_DEFLATED) as bundle:
+        with (
+            whole_file(archive) as hidden,
+            zipfile.ZipFile(hidden, "w", zipfile.ZIP_DEFLATED) as bundle,
+        ):
             for path in sources:
                 bundle.write(path, path.relative_to(package.parent))
-        os.replace(hidden, archive)
     return archive
 
 

@@ -7,7 +7,7 @@ process and slice. `inga.certify.slice` says why that is enough.
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -233,9 +233,10 @@ class _Task:
     upto: Any
     segments: Any  # by process: the number of the segment that it becomes
 
-    def steps(self, n: int, receipt: str) -> list[Steps]:
-        parts = [_read(file, n, receipt)[0] for file in self.files]
-        return [part.between(int(self.after[part.process]), int(self.upto[part.process])) for part in parts]
+    def steps(self, n: int, receipt: str) -> Iterator[Steps]:
+        for file in self.files:
+            low, high = int(self.after[file.process]), int(self.upto[file.process])
+            yield _read(file, n, receipt)[0].between(low, high)
 
 
 def _place(trace: StoredTrace, error: Unstampable) -> str:

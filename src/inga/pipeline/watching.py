@@ -12,24 +12,24 @@ killed in between tells it again: by the numbers of the violations the one who h
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter, sleep, time
 from typing import Any
 
 from inga.certify.certificate import WITNESSES, certify
 from inga.certify.checks import CHECKS, WhileGrowing
-from inga.certify.verdict import FAIL, Certificate
+from inga.certify.fold import Folded
+from inga.certify.verdict import FAIL, Answer, Certificate
 from inga.model.errors import TraceError
 from inga.pipeline.files import TaskProgress, files_of
 from inga.pipeline.jobs import choose_checks
-from inga.pipeline.remembering import Folded, Memory, NewViolations, RememberingSource
+from inga.pipeline.remembering import Memory, NewViolations, RememberingSource
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, StoredTrace, is_remote, open_trace
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
 EXAMPLES_MAX = 200  # violations of a check that are looked through for new ones
-IN_SEGMENTS = frozenset(("fifo", "causal", "stamps", "time"))
-"""Checks whose violations are each in one segment, which is not folded then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ class Watch:
         self._compared = 0  # segments there were when messages were last compared
         self._trouble: str | None = None  # what was wrong at the last look
         self._last: Certificate | None = None  # the last one that was explained
-        self._may_fold = True
         self._goes_on = goes_on
         self.violated: Certificate | None = None  # the first that had a violation
         self.behind: float | None = None  # at the last look
@@ -90,38 +89,59 @@ class Watch:
         source = RememberingSource(files_of(session, trace, progress), checks, self.memory)
         # While the trace grows, new violations are looked for among many.
         shown = max(self._witnesses, EXAMPLES_MAX if self._goes_on and not finished else 0)
-        source, certificate = self._certify(source, judged, shown, growing=not finished)
+        certificate = (self._certify_all if finished else self._certify_growing)(source, judged, shown)
         self.behind = None if since is None else max(time() - since, 0.0)
         if finished:
             self.memory.end(certificate)
             return certificate
         if certificate.verdict == FAIL:
             self.violated = self.violated or certificate
-        self._may_fold &= all(
-            check.name in IN_SEGMENTS or not check.violations for check in certificate.checks
-        )
-        if self.memory.is_full() and self._may_fold and self._compared == len(trace.files):
-            self.memory.fold(source)
+        if self.memory.is_full() and set(judged) == _judged_growing(checks):
+            self._fold(source, certificate)
         return certificate
 
-    def _certify(
-        self, source: RememberingSource, checks: Sequence[str], witnesses: int, *, growing: bool
-    ) -> tuple[RememberingSource, Certificate]:
-        """Judge what is there. If somebody asks for rows that are in folds, all segments are summarised again; to keep that
-        from happening at every look, violations that were explained are not explained again."""
-        asked: Any = {"seed": self.memory.seed, "growing": growing, "witnesses": witnesses}
+    def _certify_all(self, source: RememberingSource, checks: Sequence[str], witnesses: int) -> Certificate:
+        """The verdict. If it takes rows that are in folds, all segments are summarised again."""
+        asked: Any = {"seed": self.memory.seed, "witnesses": witnesses}
+        if not self.memory.is_lossy:
+            with suppress(Folded):
+                return certify(source, checks, **asked)
+        self.memory.unfold()
+        return certify(source.again(), checks, **asked)
+
+    def _certify_growing(
+        self, source: RememberingSource, checks: Sequence[str], witnesses: int
+    ) -> Certificate:
+        """Judge what is there. Violations that were explained are not explained again, and of others the new ones come first."""
+        asked: Any = {"seed": self.memory.seed, "growing": True, "witnesses": witnesses}
+        asked["seen"] = source.seen()
+        if self.memory.folds:
+            counted = self._with_settled(certify(source, checks, explained=False, **asked))
+            if (known := self._explained(counted)) is not None:
+                return known
+        self._last = self._with_settled(certify(source, checks, **asked))
+        return self._last
+
+    def _with_settled(self, certificate: Certificate) -> Certificate:
+        """With the violations that are in folds."""
+
+        def whole(check: Answer) -> Answer:
+            settled = self.memory.settled.get(check.name, 0)
+            return replace(check, violations=check.violations + settled, verdict=FAIL) if settled else check
+
+        return replace(certificate, checks=[whole(check) for check in certificate.checks])
+
+    def _fold(self, source: RememberingSource, certificate: Certificate) -> None:
+        """Forget rows of long ago. Of their violations the number is kept: those that are not found any more."""
+        self.memory.fold(source)
+        asked: Any = {"seed": self.memory.seed, "growing": True, "explained": False}
         try:
-            if growing and self.memory.folds:
-                counted = certify(source, checks, explained=False, **asked)
-                if (known := self._explained(counted)) is not None:
-                    return source, known
-            certificate = certify(source, checks, **asked)
-        except Folded:
+            left = certify(source.again(), [check.name for check in certificate.checks], **asked)
+        except BaseException:
             self.memory.unfold()
-            source = source.again()
-            certificate = certify(source, checks, **asked)
-        self._last = certificate
-        return source, certificate
+            raise
+        pairs = zip(certificate.checks, left.checks, strict=True)
+        self.memory.settle({before.name: before.violations - after.violations for before, after in pairs})
 
     def _explained(self, counted: Certificate) -> Certificate | None:
         """The same with explanations, if they are those of the last time; None if something is new."""
@@ -143,13 +163,18 @@ class Watch:
             return []
         is_due = segments >= GROWTH * self._compared if new else segments > self._compared
         # What becomes a fold is compared before that, for the last time until the end.
-        is_due |= self._may_fold and self.memory.is_full(new)
+        is_due |= self.memory.is_full(new)
         if not (new or is_due):
             return []
         if is_due:
             self._compared = segments
         due = {WhileGrowing.EVERY_LOOK, *([WhileGrowing.NOW_AND_THEN] if is_due else [])}
         return [check for check in checks if CHECKS[check].growing in due]
+
+
+def _judged_growing(checks: Sequence[str]) -> set[str]:
+    """Those of some checks that are judged while a trace grows."""
+    return {check for check in checks if CHECKS[check].growing is not WhileGrowing.AT_THE_END}
 
 
 def _oldest(files: Sequence[File]) -> float | None:

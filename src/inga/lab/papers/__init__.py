@@ -19,6 +19,7 @@ from inga.lab.papers.page import render
 from inga.lab.papers.sources import SOURCES, PaperSource
 from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
+from inga.trace.directory import whole_file
 
 KEPT = "outcome.json"
 
@@ -95,9 +96,8 @@ def _keep(place: Path, asked: dict[str, Any], outcome: Outcome, seconds: float, 
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
     }
-    hidden = place / f".{KEPT}"
-    hidden.write_text(json.dumps(content), encoding="utf-8")
-    hidden.replace(place / KEPT)
+    with whole_file(place / KEPT) as hidden:
+        hidden.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _recall(place: Path, asked: dict[str, Any]) -> tuple[Outcome, float, float] | None:

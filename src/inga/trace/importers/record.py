@@ -32,6 +32,9 @@ class Record:
 SAMPLES_MAX = 5
 """Lines that are shown of those that are left out."""
 
+SHOWN_MAX = 60
+"""Characters of such a line."""
+
 Records = Callable[[], Iterator[Record]]
 """Reads the log from its beginning, every time it is called."""
 
@@ -52,7 +55,10 @@ class Skipped:
             if each.strip():
                 self.lines += 1
                 if len(self.samples) < SAMPLES_MAX:
-                    self.samples.append((line + offset, each.strip()[:60]))
+                    shown = each.strip()
+                    if len(shown) > SHOWN_MAX:
+                        shown = f"{shown[: SHOWN_MAX - 1]}…"
+                    self.samples.append((line + offset, shown))
 
 
 @dataclass(slots=True)

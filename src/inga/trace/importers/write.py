@@ -139,9 +139,11 @@ def _survey(log: Log, messages: "_Messages", progress: Progress, noise: bool) ->
         progress(read)
     log.bad.check(read)
     if not executions:
-        samples = log.skipped.samples
-        hint = f"; the first line that matches nothing: {samples[0][1]}" if samples else ""
-        raise TraceError(f"{log.text.said} has no event that the {log.source} reader recognises{hint}.")
+        what = f"has no event that the {log.source} reader recognises"
+        if not log.skipped.samples:
+            raise TraceError(f"{log.text.said} {what}.")
+        first, text = log.skipped.samples[0]
+        raise fault(log.text, first, f"the log {what}; this is the first line that matches nothing: {text}")
     skipped = log.skipped
     if not noise and skipped.lines >= NOISE_MIN and skipped.lines > read:
         events = "one event" if read == 1 else f"{read:,} events"
