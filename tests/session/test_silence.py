@@ -247,6 +247,25 @@ def test_who_has_parted_with_one_before_it_pauses_tells_the_others() -> None:
         assert paused is not None and paused.missing == ("alice", "dave")
 
 
+def test_who_was_taken_for_dead_and_says_goodbye_does_not_count_any_more() -> None:
+    """Bob goes on without alice, and then cathy and dave die before the view has changed: two are left of five. When alice says
+    that she leaves it is two of four, bob first among them."""
+    town = town_of(5, "total", greet=True)
+    town.wait(0.1)
+
+    def is_hidden(copy: Copy) -> bool:
+        return "alice" in (copy.source, copy.target)
+
+    town.crash("cathy")
+    town.wait(10.0, is_hidden, until=lambda: bool(town.member("bob").failed))
+    town.crash("dave")
+    town.wait(4 * DETECT, is_hidden)
+    assert all(town.member(name).paused is not None for name in ("bob", "erin"))
+    town.leave("alice")
+    town.wait(4 * DETECT)
+    assert {town.names(name) for name in ("bob", "erin")} == {("bob", "erin")}
+
+
 def test_one_way_in_which_a_member_is_not_heard() -> None:
     """Alice does not hear cathy, who hears alice: suspected, cathy says that she is there, and bob has heard it."""
     town = town_of()

@@ -141,7 +141,12 @@ class Quorum:
             return
         member = stack.view.index(Member(*was[0][:2]))
         void = self._discounted | {stack.me}  # who has given up has not installed anything
-        if member is not None and void.issuperset(bound) and member not in self._discounted:
+        if member is not None and void.issuperset(bound):
+            self.discount(member)
+
+    def discount(self, member: int) -> None:
+        """A member of this view never takes part in another change of it."""
+        if member not in self._discounted:
             self._discounted.add(member)
             self.review()
 
