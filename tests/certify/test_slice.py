@@ -3,6 +3,7 @@
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,6 +152,40 @@ def test_a_circle() -> None:
     trace = [[row(at, 1, "deliver", 1 - at, 1), row(at, 2, "send", at, 1)] for at in range(2)]
     with pytest.raises(TraceError, match="goes round in a circle"):
         stamped(trace, "deliver", 100, Random(1))
+
+
+def test_numbers_that_are_left_out() -> None:
+    """Whoever numbers messages by tens has vectors of ten times the counts."""
+    for seed in range(5):
+        trace = timed(Random(seed), wander(Random(seed), 4, 40), 20)
+        by_tens = [[each._replace(seq=each.seq and each.seq * 10) for each in rows] for rows in trace]
+        expected, plan = stamped(trace, "deliver", 60, Random(seed))
+        found, _ = stamped(by_tens, "deliver", 60, Random(seed))
+        assert len(plan.cuts().upto) > 1
+        assert found == {place: tuple(10 * count for count in deps) for place, deps in expected.items()}
+
+
+def test_what_is_read_again_is_what_was_in_the_chunk() -> None:
+    """Whichever step is the receipt, and whatever other rows lie between."""
+    for receipt in ("deliver", "take", "accept"):
+        for rows in wander(Random(3), 4, 40, receipt=receipt):
+            between = [Row(each.process, each.pos, each.pos, "timer", 1) for each in rows[::3]]
+            mixed = sorted([*rows, *between], key=lambda each: each.pos)
+            mixed = [each._replace(pos=at) for at, each in enumerate(mixed, 1)]
+            table = pa.table(
+                {
+                    "pos": pa.array([each.pos for each in mixed], pa.int64()),
+                    "step": pa.array([each.step for each in mixed]).dictionary_encode(),
+                    "src": pa.array([each.src for each in mixed], pa.int32()),
+                    "seq": pa.array([each.seq for each in mixed], pa.int64()),
+                }
+            )
+            found = slicing.steps_in(table, mixed[0].process, receipt)
+            expected = steps(mixed, mixed[0].process, receipt)
+            assert (found.first, found.events) == (1, len(mixed))
+            for name in ("pos", "kind", "src", "seq"):
+                one, other = getattr(found, name), getattr(expected, name)
+                assert one.dtype == other.dtype and one.tolist() == other.tolist()
 
 
 def test_a_process_that_counts_again() -> None:

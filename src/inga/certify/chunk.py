@@ -137,12 +137,12 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     first = table.column("pos")[0].as_py() if events else 0
     kept = kinds != 0
     if not kept.all():
-        table, kinds = table.filter(_arrow_mask(kept)), kinds[kept]
-    pos = _numbers(table, "pos", np.int64)
+        table, kinds = table.filter(arrow_mask(kept)), kinds[kept]
+    pos = numbers_in(table, "pos", np.int64)
     grants = kinds == GRANT
     columns = {}
     for name in ("src", "seq"):
-        column = _one_array(table.column(name))
+        column = one_array(table.column(name))
         if column.null_count:
             missing = column.is_null().to_numpy(zero_copy_only=False) & ~grants
             if missing.any():
@@ -169,7 +169,7 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     dst, sets = _destinations(table, sends, n)
     methods, method = _methods(table)
     return Chunk(
-        process, first, events, pos, kinds, _numbers(table, "view", np.int32), src, seq, deps, stamped,
+        process, first, events, pos, kinds, numbers_in(table, "view", np.int32), src, seq, deps, stamped,
         dst, sets, _payloads(table, sends), width, bool(leaves), 0 in leaves, bool(crashes), flushed, clocked,
         table.column("ref") if "ref" in table.column_names else None,
         views, methods, method,
@@ -178,7 +178,7 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
 
 def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, tuple[InstalledView, ...]]:
     """What each row is, the last view that the process helped to close, and those that it installed."""
-    steps = _one_array(table.column("step"))
+    steps = one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
     bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM, "view": GRANT,
@@ -209,7 +209,7 @@ def _places(mask: bytes) -> frozenset[int]:
 def _of_itself(table: Any, process: int, step: str) -> list[int | None]:
     """The numbers in the rows by which the process says that it left or crashed itself: a row about another names
     that one as `peer`."""
-    steps = _one_array(table.column("step"))
+    steps = one_array(table.column("step"))
     rows = _rows_of(steps.indices.to_numpy(zero_copy_only=False), steps.dictionary.to_pylist(), (step,))
     own = [row for row in rows.tolist() if table.column("peer")[row].as_py() in (None, process)]
     return [table.column("n")[row].as_py() for row in own]
@@ -217,17 +217,17 @@ def _of_itself(table: Any, process: int, step: str) -> list[int | None]:
 
 def _clocked(table: Any) -> Clocked:
     """The times that `quiet` and `time` compare."""
-    steps = _one_array(table.column("step"))
+    steps = one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
-    times = _numbers(table, "time", np.int64)
+    times = numbers_in(table, "time", np.int64)
     moved = np.array([name in PROGRESS for name in names] or [False])[codes]
     which = np.array([CHATTER.index(n) if n in CHATTER else len(CHATTER) for n in names] or [0], np.uint8)[
         codes
     ]
     rows = np.flatnonzero(which < len(CHATTER))
     progress = int(times[moved].max(initial=NEVER_YET))
-    positions = _numbers(table, "pos", np.int64)
+    positions = numbers_in(table, "pos", np.int64)
     first = int(positions[0]) if len(positions) else 0
     return Clocked(progress, positions[rows], times[rows], which[rows], first, times)
 
@@ -237,13 +237,13 @@ def _rows_of(codes: NDArray[Any], names: list[str], wanted: Iterable[str]) -> ND
     return np.flatnonzero(np.isin(codes, numbers)) if numbers else np.empty(0, np.intp)
 
 
-def _numbers(table: Any, name: str, kind: Any) -> NDArray[Any]:
-    return np.asarray(_one_array(table.column(name)).to_numpy(zero_copy_only=False), kind)
+def numbers_in(table: Any, name: str, kind: Any) -> NDArray[Any]:
+    return np.asarray(one_array(table.column(name)).to_numpy(zero_copy_only=False), kind)
 
 
 def matrix_of(column: Any, n: int) -> tuple[NDArray[np.int32], Bools]:
     """A column of vectors as a matrix, and which rows have one; not copied unless some are missing."""
-    array = _one_array(column)
+    array = one_array(column)
     rows = len(array)
     data = np.frombuffer(array.buffers()[1] or b"", "<i4", count=-1)
     matrix = data[array.offset * n : (array.offset + rows) * n].reshape(rows, n)
@@ -254,7 +254,7 @@ def matrix_of(column: Any, n: int) -> tuple[NDArray[np.int32], Bools]:
 
 
 def _destinations(table: Any, sends: Bools, n: int) -> tuple[NDArray[np.int32], Bools]:
-    column = _one_array(table.column("dst"))
+    column = one_array(table.column("dst"))
     dst = np.full(table.num_rows, EVERYBODY, np.int32)
     if column.null_count == len(column):
         return dst, np.zeros((0, n), np.bool_)
@@ -270,21 +270,21 @@ def _destinations(table: Any, sends: Bools, n: int) -> tuple[NDArray[np.int32], 
 def _methods(table: Any) -> tuple[list[str], NDArray[np.int32] | None]:
     if METHOD_COLUMN not in table.column_names:
         return [], None
-    coded = _one_array(table.column(METHOD_COLUMN)).fill_null("").dictionary_encode()
+    coded = one_array(table.column(METHOD_COLUMN)).fill_null("").dictionary_encode()
     return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
 
 
 def _payloads(table: Any, sends: Bools) -> int:
-    counts = _one_array(table.column("n")).fill_null(0).to_numpy(zero_copy_only=False)
+    counts = one_array(table.column("n")).fill_null(0).to_numpy(zero_copy_only=False)
     return int(counts[sends].sum())
 
 
-def _one_array(column: Any) -> Any:
+def one_array(column: Any) -> Any:
     combined = column.combine_chunks()
     return combined.chunk(0) if hasattr(combined, "chunk") else combined
 
 
-def _arrow_mask(mask: Bools) -> Any:
+def arrow_mask(mask: Bools) -> Any:
     import pyarrow
 
     return pyarrow.array(mask)

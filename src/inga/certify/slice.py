@@ -21,12 +21,13 @@ are laid out row by row when rows are written, process by process.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inga.certify.chunk import DELIVER, Bools, Chunk, Ints
+from inga.certify.chunk import DELIVER, Bools, Chunk, Ints, arrow_mask, numbers_in, one_array
 from inga.certify.chunk import RECEIPT as RECEIVED
 from inga.certify.chunk import SEND as SENT
 from inga.model.errors import TraceError
@@ -89,13 +90,25 @@ class Cuts:
     upto: Ints
     sent: Ints
 
-    def slice_of(self, src: Any, seq: Ints) -> Ints:
-        """In which slice messages were sent; the number of slices if in none."""
-        found = np.zeros(len(seq), np.int64)
-        for source in np.unique(src).tolist():
-            mine = src == source
-            found[mine] = np.searchsorted(self.sent[:, source], seq[mine], side="left")
-        return found
+
+MESSAGE_COLUMNS = ("pos", "step", "src", "seq")
+"""What `steps_in` needs of a trace."""
+
+
+def steps_in(table: Any, process: int, receipt: str) -> Steps:
+    """The rows of a segment that was read before, as a chunk, and found to be right."""
+    steps = one_array(table.column("step"))
+    kinds = {"deliver": COPY, receipt: RECEIPT, "send": SEND}
+    codes = steps.indices.to_numpy(zero_copy_only=False)
+    kind = np.array([kinds.get(name, 0) for name in steps.dictionary.to_pylist()] or [0], np.int8)[codes]
+    events = table.num_rows
+    first = table.column("pos")[0].as_py() if events else 0
+    if not kind.all():
+        table, kind = table.filter(arrow_mask(kind != 0)), kind[kind != 0]
+    return Steps(
+        process, first, events, numbers_in(table, "pos", np.int64), kind, numbers_in(table, "src", np.int32),
+        numbers_in(table, "seq", np.int64),
+    )  # fmt: skip
 
 
 def steps_of(chunk: Chunk) -> Steps:
@@ -185,14 +198,17 @@ def _sent_by(steps: Steps, pos: int) -> int:
 def crossings(steps: Steps, cuts: Cuts) -> tuple[Ints, Ints]:
     """Senders and numbers of messages that arrive here in a later slice than they were sent in."""
     got = steps.kind != SEND
-    here = np.searchsorted(cuts.upto[:, steps.process], steps.pos[got], side="left")
-    src, seq = steps.src[got], steps.seq[got]
-    sent_in = cuts.slice_of(src, seq)
-    unsent = sent_in == len(cuts.sent)
+    unsent = got & (steps.seq > cuts.sent[-1][steps.src])
     if unsent.any():
         at = int(np.argmax(unsent))
-        raise Unstampable(steps.process, int(steps.pos[got][at]), int(src[at]), int(seq[at]), UNSENT)
-    pairs = np.unique(np.stack([src, seq], axis=1)[sent_in < here], axis=0)
+        raise Unstampable(steps.process, int(steps.pos[at]), int(steps.src[at]), int(steps.seq[at]), UNSENT)
+    found = [np.zeros((0, 2), np.int64)]
+    bounds = np.searchsorted(steps.pos, cuts.upto[:, steps.process], side="right").tolist()
+    for before, (low, high) in zip(cuts.sent, pairwise(bounds), strict=False):
+        src, seq = steps.src[low:high], steps.seq[low:high]
+        early = np.flatnonzero(got[low:high] & (seq <= before[src]))
+        found.append(np.stack([src[early], seq[early]], axis=1))
+    pairs = np.unique(np.concatenate(found), axis=0)
     return pairs[:, 0], pairs[:, 1]
 
 
@@ -308,7 +324,9 @@ class Slice:
     kind: NDArray[np.int8]
     src: NDArray[np.int32]
     seq: Ints
-    line: Ints  # which line of the messages' vectors: those sent here come first, those from outside follow
+    line: NDArray[
+        np.int32
+    ]  # which line of the messages' vectors: those sent here come first, those from outside follow
     sends: int  # messages that are sent here
     stranger_src: NDArray[np.int32]  # the messages from outside
     stranger_seq: Ints
@@ -320,24 +338,20 @@ class Slice:
         sizes = np.zeros(n, np.int64)
         for part in parts:
             sizes[part.process] += len(part.pos)
+        begins = np.concatenate([[0], np.cumsum(sizes)])
+        columns = {name: [getattr(part, name) for part in parts] for name in ("pos", "kind", "src", "seq")}
+        parts.clear()
 
         def column(name: str, kind: Any) -> Any:
-            return np.concatenate([np.empty(0, kind), *(getattr(part, name) for part in parts)])
+            return np.concatenate([np.empty(0, kind), *columns.pop(name)])
 
-        src, seq, kind = column("src", np.int32), column("seq", np.int64), column("kind", np.int8)
-        pos = column("pos", np.int64)
-        parts.clear()
-        key = seq * n + src
-        sent = np.unique(key[kind == SEND])
-        line = np.searchsorted(sent, key)
-        np.minimum(line, max(len(sent) - 1, 0), out=line)
-        is_here = sent[line] == key if len(sent) else np.zeros(len(key), np.bool_)
-        strangers, which = np.unique(key[~is_here], return_inverse=True)
-        line[~is_here] = len(sent) + which
-        return cls(
-            np.concatenate([[0], np.cumsum(sizes)]), pos, kind, src, seq, line, len(sent),
-            (strangers % n).astype(np.int32), strangers // n,
-        )  # fmt: skip
+        pos, kind = column("pos", np.int64), column("kind", np.int8)
+        src, seq = column("src", np.int32), column("seq", np.int64)
+        line, sends = _sent_lines(begins, kind, src, seq)
+        outside = np.flatnonzero(line < 0)
+        strangers, which = np.unique(seq[outside] * n + src[outside], return_inverse=True)
+        line[outside] = sends + which
+        return cls(begins, pos, kind, src, seq, line, sends, (strangers % n).astype(np.int32), strangers // n)
 
     @property
     def n(self) -> int:
@@ -348,12 +362,37 @@ class Slice:
         return np.flatnonzero(self.line >= self.sends)
 
 
-def vectors(part: Slice, start: Ints, outside: Ints) -> tuple[Ints, Ints]:
+def _sent_lines(begins: Ints, kind: Any, src: Any, seq: Ints) -> tuple[NDArray[np.int32], int]:
+    """Of each row the line of its message, -1 if it is not sent here; and how many are sent."""
+    n = len(begins) - 1
+    numbers = [seq[low:high][kind[low:high] == SEND] for low, high in pairwise(begins.tolist())]
+    counts = np.array([len(each) for each in numbers])
+    before = np.cumsum(counts) - counts  # lines of the processes before
+    lines = np.empty(len(seq), np.int32)
+    if all((np.diff(each) == 1).all() for each in numbers):
+        # Nobody left out a number, as is usual: there is nothing to look for.
+        lowest = np.array([each[0] if len(each) else 0 for each in numbers])
+        for low, high in pairwise(begins.tolist()):
+            sources = src[low:high]
+            at = seq[low:high] - lowest[sources]
+            is_here = (at >= 0) & (at < counts[sources])
+            lines[low:high] = np.where(is_here, at + before[sources], -1)
+    else:
+        sent = np.concatenate(numbers) * n + np.repeat(np.arange(n), counts)
+        order = np.argsort(sent)
+        key = seq * n + src
+        at = np.minimum(np.searchsorted(sent, key, sorter=order), len(sent) - 1)
+        lines[:] = np.where(sent[order[at]] == key, order[at], -1)
+    return lines, int(counts.sum())
+
+
+def vectors(part: Slice, start: Ints, outside: Ints) -> tuple[NDArray[np.int32], Ints]:
     """The vector of each message, by `Slice.line`, and what each process knows at the end.
 
     `start[p]` is what p knew before the slice, `outside` the vectors of messages from outside.
     """
-    lines = np.concatenate([np.zeros((part.sends, part.n), np.int64), outside])
+    lines = np.zeros((part.sends + len(outside), part.n), np.int32)
+    lines[part.sends :] = outside
     return lines, _walked(part, start, lines, np.zeros(len(part.kind), np.int64), np.arange(part.n))
 
 
@@ -365,7 +404,7 @@ class Symbols:
         tuple[NDArray[np.int32], Ints, Bools]
     ]  # by process: senders, numbers, and which of them it received
     ends: Ints  # by process: the symbols of all that it knows at the end
-    crossing: dict[tuple[int, int], Ints]  # of messages that later slices receive
+    crossing: dict[tuple[int, int], NDArray[np.int32]]  # of messages that later slices receive
     outside_src: NDArray[np.int32]  # of messages from outside, each once
     outside_seq: Ints
 
@@ -382,18 +421,17 @@ def symbols(part: Slice, wanted: set[tuple[int, int]]) -> Symbols:
         rows = strangers[low:high]
         places[rows] = np.arange(2, len(rows) + 2)
         by_process.append((part.src[rows], part.seq[rows], part.kind[rows] == RECEIPT))
-    lines = np.zeros((part.sends, 2 * n), np.int64)
+    lines = np.zeros((part.sends, 2 * n), np.int32)
     ends = _walked(part, start, lines, places, np.arange(n, 2 * n))
     sends = np.flatnonzero(part.kind == SEND)
-    crossing = {
-        message: lines[part.line[row]]
-        for row in sends.tolist()
-        if (message := (int(part.src[row]), int(part.seq[row]))) in wanted
-    }
+    keys = np.array([seq * n + src for src, seq in wanted], np.int64)
+    sends = sends[np.isin(part.seq[sends] * n + part.src[sends], keys)]
+    messages = zip(part.src[sends].tolist(), part.seq[sends].tolist(), strict=True)
+    crossing = dict(zip(messages, lines[part.line[sends]], strict=True))
     return Symbols(by_process, ends, crossing, part.stranger_src, part.stranger_seq)
 
 
-def _walked(part: Slice, start: Ints, lines: Ints, places: Ints, own: Ints) -> Ints:
+def _walked(part: Slice, start: Ints, lines: NDArray[np.int32], places: Ints, own: Ints) -> Ints:
     """Fill in the lines of messages that are sent here; what each process knows at the end."""
     clocks = start.copy()
     ready = np.arange(part.sends + len(part.stranger_seq)) >= part.sends

@@ -291,7 +291,11 @@ def _runs(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:
     if group is None:
         yield (), batch
         return
-    keys = batch.column(group).to_pylist()
+    column = batch.column(group)
+    if column[0].as_py() == (key := column[-1].as_py()):  # they are sorted, so all are the same
+        yield (key,), batch
+        return
+    keys = column.to_pylist()
     begin = 0
     for at in range(1, len(keys) + 1):
         if at == len(keys) or keys[at] != keys[begin]:

@@ -19,6 +19,7 @@ import numpy as np
 from inga.certify import slice as slicing
 from inga.certify.chunk import JUDGED_COLUMNS, from_table
 from inga.certify.slice import (
+    MESSAGE_COLUMNS,
     Beginning,
     Cuts,
     Outline,
@@ -28,6 +29,7 @@ from inga.certify.slice import (
     Steps,
     Symbols,
     Unstampable,
+    steps_in,
     steps_of,
 )
 from inga.model.errors import TraceError, UsageError
@@ -44,7 +46,8 @@ RECEIVE = "receive"
 """The step that stands for a receipt where the trace has no other."""
 
 STEP_COLUMNS = (*(name for name in JUDGED_COLUMNS if name != "deps"), "time")
-"""What both passes read. Vectors that are there already are not looked at, and are most of a trace."""
+"""What is read to begin with. Vectors that are there already are not looked at, and are most of a trace. Whatever comes later
+reads no more than `MESSAGE_COLUMNS`, as the rest was looked at by then."""
 
 KEPT_COLUMNS = tuple(name for name in COLUMNS if name != "deps")
 OURS = frozenset((*MESSAGE, *GROUP))  # steps whose vectors are made anew, or go
@@ -171,7 +174,7 @@ class _Work:
             return slicing.place(*_read(file, n, receipt), question)
 
         def retreat(file: File, content: bytes | None, question: Any) -> Any:
-            return slicing.retreat(_read(file, n, receipt)[0], question)
+            return slicing.retreat(_read_steps(file, n, receipt), question)
 
         for at, found in self._files.map("cuts placed", place, plan.to_place()):
             plan.placed(self.outlines[at].process, found)
@@ -187,7 +190,7 @@ class _Work:
         n, receipt, cuts = self._trace.n, self._receipt, self.cuts
 
         def work(file: File, content: bytes | None, question: None) -> Any:
-            return slicing.crossings(_read(file, n, receipt)[0], cuts)
+            return slicing.crossings(_read_steps(file, n, receipt), cuts)
 
         wanted: set[tuple[int, int]] = set()
         for _, (src, seq) in self._files.map("messages placed", work, [(at, None) for at in self.outlines]):
@@ -236,7 +239,7 @@ class _Task:
     def steps(self, n: int, receipt: str) -> Iterator[Steps]:
         for file in self.files:
             low, high = int(self.after[file.process]), int(self.upto[file.process])
-            yield _read(file, n, receipt)[0].between(low, high)
+            yield _read_steps(file, n, receipt).between(low, high)
 
 
 def _place(trace: StoredTrace, error: Unstampable) -> str:
@@ -263,15 +266,22 @@ def _read(file: File, n: int, receipt: str) -> tuple[Steps, Any]:
     return steps_of(chunk), np.asarray(table.column("time").to_numpy(), np.int64)
 
 
+def _read_steps(file: File, n: int, receipt: str) -> Steps:
+    """The steps alone, of a segment that was read before."""
+    return steps_in(read_file(file, n, MESSAGE_COLUMNS), file.process, receipt)
+
+
 def _write(task: _Task, n: int, receipt: str, step: str, begin: Beginning, target: Path) -> None:
     """The second pass over a slice."""
     part = Slice.of(task.steps(n, receipt), n)
-    lines = slicing.vectors(part, begin.start, begin.outside)[0].astype("<i4")
+    lines, _ = slicing.vectors(part, begin.start, begin.outside)
+    heights = lines.sum(axis=1, dtype=np.int64) + 1
     for process in np.flatnonzero(task.upto > task.after).tolist():
         rows = slice(int(part.begins[process]), int(part.begins[process + 1]))
         table = _rows(task, process, n)
         at = part.pos[rows] - int(task.after[process]) - 1
-        table = _with_vectors(table, at, lines, part.line[rows], n)
+        which = part.line[rows]
+        table = _with_vectors(table, at, lines[which], heights[which])
         if receipt != step:
             table = _renamed(table, receipt, step)
         write_segment(table, target / "events" / segment_name(process, int(task.segments[process])))
@@ -299,25 +309,36 @@ def _steps_in(table: Any) -> list[str]:
     return found
 
 
-def _with_vectors(table: Any, at: Any, lines: Any, which: Any, n: int) -> Any:
+def _with_vectors(table: Any, at: Any, lines: Any, heights: Any) -> Any:
     """The table with vectors of messages in these rows. Rows that are not about messages keep what they have: clocks of
     imported events, what precedes the requests of objects."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    present = np.zeros(table.num_rows, np.bool_)
-    present[at] = True
-    matrix = np.zeros((table.num_rows, n), "<i4")
-    matrix[at] = lines[which]
-    found = np.zeros(table.num_rows, np.int64)
-    found[at] = (lines.sum(axis=1, dtype=np.int64) + 1)[which]  # of each message once
-    heights, vectors = pa.array(found, mask=~present), fixed_binary(matrix, present)
-    layout = schema(n)
+    n = lines.shape[1]
+    present = None
+    if len(at) < table.num_rows:
+        present = np.zeros(table.num_rows, np.bool_)
+        present[at] = True
+        lines, heights = _spread(lines, at, present), _spread(heights, at, present)
+    made = {
+        "height": pa.array(heights, mask=None if present is None else ~present),
+        "deps": fixed_binary(lines.astype("<i4", copy=False), present),
+    }
     columns = {name: table.column(name) for name in table.column_names}
-    is_ours = pc.is_in(columns["step"].cast(pa.string()), pa.array(sorted(OURS)))
-    columns["height"] = pc.if_else(is_ours, heights, columns["height"])
-    columns["deps"] = pc.if_else(is_ours, vectors, columns["deps"]) if "deps" in columns else vectors
+    if "deps" in columns:  # which is read if some rows keep it
+        is_ours = pc.is_in(columns["step"].cast(pa.string()), pa.array(sorted(OURS)))
+        made = {name: pc.if_else(is_ours, values, columns[name]) for name, values in made.items()}
+    columns |= made
+    layout = schema(n)
     return pa.table([columns[name] for name in layout.names], schema=layout)
+
+
+def _spread(values: Any, at: Any, present: Any) -> Any:
+    """Values at these rows of more, with zeros between them."""
+    found = np.zeros((len(present), *values.shape[1:]), values.dtype)
+    found[at] = values
+    return found
 
 
 def _renamed(table: Any, old: str, new: str) -> Any:
