@@ -6,7 +6,7 @@ from inga.layers.shape import Faults
 from inga.sim.site import Site
 from inga.sim.timeline import Timeline
 from inga.stack.native import Direct, Outsider
-from inga.stack.stack import Address, Datagram, joined
+from inga.stack.stack import Address, Datagram, Rng, joined
 
 
 class Link:
@@ -25,6 +25,10 @@ class Link:
     @delay.setter
     def delay(self, seconds: float) -> None:
         self.faults = Faults(self.faults.loss, self.faults.duplicate, self.faults.reorder, seconds, seconds)
+
+    def fates(self, rng: Rng) -> list[float]:
+        """The delays after which copies of a datagram arrive that is sent now: none if it is lost."""
+        return self.faults.fates(rng)
 
 
 class Network:
@@ -117,7 +121,7 @@ class Network:
         if way in self.cut or way in self._severed:
             self.lost += 1
             return
-        fates = self.links[site.index][target.index].faults.fates(timeline.rng)
+        fates = self.links[site.index][target.index].fates(timeline.rng)
         if not fates:
             self.lost += 1
         for delay in fates:

@@ -25,7 +25,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.view import View
 from inga.net.address import choose_interface, parse_via
-from inga.net.carrier import MulticastCarrier
+from inga.net.carrier import ArrivedDatagrams, Deliver, MulticastCarrier
 from inga.net.group import Group
 from inga.net.receipt import receipts_of_a_group
 from inga.recipes import Options
@@ -51,11 +51,13 @@ async def open_requests(
     protocol: Mapping[str, Any] | None = None,
     faults: Faults | None = None,
     seed: int | None = None,
+    tap: Deliver | None = None,
 ) -> AsyncIterator[Group]:
     """Send requests to a multicast address, and get those of others.
 
     `strategy` is `miop`, `remiop`, or a class of your own; `protocol` its options and those of the fragments.
     `sender` is our number as a dotted quad, which nobody else in the group may have; by default one by chance.
+    `tap` is shown the datagrams of each burst, and where they came from, before they are read.
     """
     place = parse_via(via)
     if place.kind != "udp":
@@ -82,8 +84,14 @@ async def open_requests(
         now=asyncio.get_running_loop().time(),
     )
     channel = Group(via, me, stack, carrier, receipts)
+
+    def receive(burst: ArrivedDatagrams) -> None:
+        if tap is not None:
+            tap(burst)
+        channel.receive(burst)
+
     try:
-        await carrier.open(channel.receive)
+        await carrier.open(receive)
         channel.begin()
         yield channel
     except BaseException:

@@ -19,6 +19,7 @@ from inga.corba.wire.miop import CONTROL
 from inga.corba.wire.reference import GroupIdentity, group_reference
 from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, DATAGRAM, MEMBERS, REQUEST
 from inga.net import carrier
+from inga.net.carrier import ArrivedDatagrams
 from inga.net.group import Group
 from inga.runs.worker import WorkerLink
 
@@ -90,24 +91,29 @@ async def _ask(stack: ComparedStack, config: dict[str, Any], answers: "asyncio.Q
 # By requests to a group of objects
 
 
-class _Requests:
-    """A channel for requests, whose datagrams are counted, and read slowly if so told."""
+class _Arrivals:
+    """Counts datagrams that carry messages, and reads slowly if so told."""
 
-    def __init__(self, channel: Group, profile: Tagged, pause: float) -> None:
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self.count = 0
+
+    def __call__(self, burst: ArrivedDatagrams) -> None:
+        self.count += sum(1 for data, _ in burst if not data[5] & CONTROL)
+        if self._pause:
+            sleep(self._pause * len(burst))
+
+
+class _Requests:
+    """A channel for requests, whose datagrams are counted."""
+
+    def __init__(self, channel: Group, profile: Tagged, arrivals: _Arrivals) -> None:
         self._channel = channel
         self._profile = profile
-        self._pause = pause
+        self._arrivals = arrivals
         self._number = 0
-        self.got = 0
-        self._receive = channel.stack.receive
-        channel.stack.receive = self._take  # type: ignore[method-assign]
         self._before = dict(channel.stack.counts)
-
-    def _take(self, batch: Any, *, now: float) -> None:
-        self.got += sum(1 for data, _ in batch if not data[5] & CONTROL)
-        if self._pause:
-            sleep(self._pause * len(batch))
-        self._receive(batch, now=now)
+        self._came_before = arrivals.count
 
     async def send(self, data: bytes) -> None:
         """One GIOP message, however large: a sequence of octets for the operation that says whether it is a question."""
@@ -118,7 +124,7 @@ class _Requests:
 
     def counts(self) -> dict[str, int]:
         found = {name: self._count(name) for name in ("nack", "repair")}
-        return {**found, "sent": self._count("data"), "got": self.got}
+        return {**found, "sent": self._count("data"), "got": self._arrivals.count - self._came_before}
 
     def _count(self, name: str) -> int:
         return self._channel.stack.counts[name] - self._before.get(name, 0)
@@ -130,16 +136,18 @@ async def _requests(config: dict[str, Any], hear: Hear) -> AsyncIterator[Compare
         carrier.RECEIVE_BUFFER = config["buffer"]  # this process is there for nothing else
     host, port = config["host"], config["port"]
     profile = group_reference("", GroupIdentity("lab", 1), host, port).profiles[0]
+    arrivals = _Arrivals(config["pause"])
     async with open_requests(
         f"udp://{host}:{port}",
         strategy=config["stack"],
         echo=True,  # the one that asks answers as well
         interface="lo",
         protocol=config["protocol"],
+        tap=arrivals,
     ) as channel:
         listener = asyncio.ensure_future(_listen(channel, hear))
         try:
-            yield _Requests(channel, profile, config["pause"])
+            yield _Requests(channel, profile, arrivals)
         finally:
             listener.cancel()
             with suppress(asyncio.CancelledError):

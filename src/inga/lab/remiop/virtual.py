@@ -1,6 +1,5 @@
 """Round trips in virtual time, for rates at which one of them takes a minute."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from inga.corba.multicast.fragments import Strategy
@@ -13,6 +12,7 @@ from inga.model.delivery import Delivery
 from inga.recipes import Options
 from inga.recipes.standard import NONE
 from inga.recipes.transports import Composition
+from inga.sim.network import Link
 from inga.sim.simulator import Sim
 from inga.stack.stack import Rng
 
@@ -23,21 +23,22 @@ LAN = Faults(delay_min=0.0002, delay_max=0.0002)
 """A local network of the paper's time: a fifth of a millisecond, nothing lost, nothing overtakes."""
 
 
-@dataclass(frozen=True)
-class _NarrowLink(Faults):
+class _NarrowLink(Link):
     """A link that carries so much, with a queue before it; what comes when that is full is lost."""
 
-    sim: Sim = field(kw_only=True)
-    _free: list[float] = field(default_factory=lambda: [0.0], kw_only=True)  # when all that waits is through
+    def __init__(self, sim: Sim) -> None:
+        super().__init__(LAN)
+        self._sim = sim
+        self._free = 0.0  # when all that waits is through
 
     def fates(self, rng: Rng) -> list[float]:
         """Every datagram counts as a full one."""
-        now, each = self.sim.now, 8 * FRAME / (1000 * RATE)
-        waiting = max(0.0, self._free[0] - now)
+        now, each = self._sim.now, 8 * FRAME / (1000 * RATE)
+        waiting = max(0.0, self._free - now)
         if waiting / each * FRAME + FRAME > QUEUE:
             return []
-        self._free[0] = now + waiting + each
-        return [self.delay_max + waiting + each]
+        self._free = now + waiting + each
+        return [LAN.delay_max + waiting + each]
 
 
 def simulate(
@@ -64,7 +65,7 @@ def simulate(
     )
     asker, *others = sim.sites
     for other in others if narrow else ():
-        sim.link(asker.name, other.name).faults = _NarrowLink(delay_max=LAN.delay_max, sim=sim)
+        sim.network.links[asker.index][other.index] = _NarrowLink(sim)
     answered: list[float] = []
 
     def answer(delivery: Delivery) -> bytes | None:
