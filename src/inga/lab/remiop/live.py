@@ -82,6 +82,10 @@ def narrow_path() -> NetworkPath:
     return SLOW_READERS
 
 
+ONE_PACKET = 30
+"""Times as many round trips of one packet as of others: of these the shortest is judged, by fractions of a millisecond."""
+
+
 def measure(trials: list[Setup], path: NetworkPath, rounds: int, say: SayProgress) -> list[Trip]:
     """All trials, in their order; over a path that loses nothing one after the other, over a narrow one side by side.
 
@@ -213,7 +217,7 @@ def _trial(cluster: Cluster, trial: Setup, path: NetworkPath, rounds: int, say: 
     before = _quiet(cluster)
     ms: list[float | None] = []
     others = frozenset(range(1, len(MEMBERS)))
-    for _ in range(rounds if trial.packets > 1 else 10 * rounds):
+    for _ in range(rounds if trial.packets > 1 else ONE_PACKET * rounds):
         cluster.tell("go", 0)
         ms.append(cluster.gather("done", timeout=TIMEOUT + patience, without=others)[0]["ms"])
         if ms[-1] is None:
