@@ -193,9 +193,8 @@ class Presence:
             # Who leaves in a view further on has left us behind before, and what it last sent in ours may be lost.
             stack.gone(member, failed=view > stack.view.number)
         elif member in stack.failed and view == stack.view.number and not told.flag("bound"):
-            self._session.quorum.discount(
-                member
-            )  # it was silent for too long, and takes part in nothing any more
+            # It was silent for too long, and takes part in nothing any more.
+            self._session.quorum.discount(member)
 
     def on_farewell(self, told: Told) -> None:
         member = self._find(told)

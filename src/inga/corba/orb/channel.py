@@ -85,13 +85,13 @@ async def open_requests(
     )
     channel = Group(via, me, stack, carrier, receipts)
 
-    def receive(burst: ArrivedDatagrams) -> None:
-        if tap is not None:
-            tap(burst)
+    def show_and_receive(burst: ArrivedDatagrams) -> None:
+        assert tap is not None
+        tap(burst)
         channel.receive(burst)
 
     try:
-        await carrier.open(receive)
+        await carrier.open(channel.receive if tap is None else show_and_receive)
         channel.begin()
         yield channel
     except BaseException:
