@@ -336,6 +336,22 @@ def test_the_leader_of_a_larger_part_answers_a_smaller_one_at_once() -> None:
         assert town.session("alice").parts.is_homeless, "the smaller joins the larger"
 
 
+@pytest.mark.parametrize("name", ["alice", "bob"], ids=["would lead", "would follow"])
+def test_a_founder_that_has_met_nobody_gives_up_for_any_part(name: str) -> None:
+    """However small that is: otherwise those who have met would give theirs up for one that lets nobody in."""
+    town = Town(3, options=Options(greet=True))
+    town.inject(name, other_part(1))
+    town.wait(0.1, lambda copy: name in (copy.source, copy.target))
+    assert town.session(name).parts.is_homeless
+    hosts = [copy.told["host"] for copy in town.log if (copy.do, copy.source) == ("hello", name)]
+    assert hosts and all(host == [["zoe", 1, ""]] for host in hosts)
+    met = Town(3, options=Options(greet=True))
+    met.wait(1.0)
+    met.inject(name, other_part(1))
+    met.wait(0.1)
+    assert not met.session(name).parts.is_homeless, "who has met others stays with them"
+
+
 @pytest.mark.parametrize(
     ("number", "is_ours", "is_answered"),
     [(0, False, True), (1, False, True), (1, True, False), (2, False, False)],

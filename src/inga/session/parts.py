@@ -150,6 +150,11 @@ class Parts:
             return
         if stack.wire.is_past(spoken_in) or any(each.identity == leader for each in stack.view.members):
             return  # of a view that we have left behind: it counts us, and will hear that we went on
+        if session.presence.greets and session.is_new:
+            # However many founders we were told of, a view of people who have met counts for more. They may all be people
+            # whom we do not know and, in a secured group, do not believe that we were excluded.
+            session.changes.leave_home(leader)
+            return
         ours = stack.view.members[session.changes.leader]
         is_larger = (-size, leader) < (-len(stack.view), ours.identity)
         if not session.changes.leads:

@@ -312,15 +312,19 @@ class Session(Layer):
         """We are no member any more, for the others. Who has just started was none yet, and asks to be let in; so does,
         unless it is out `for_good`, whoever finds that the one part that goes on has gone on without it, and one that was
         too slow where such members skip what they missed."""
-        is_new = not self.stack.met and not self.stack.view.attempt
         if self.parts.is_homeless:
             return
         skips = why == self.slow.why and self.slow.policy == "skip"
-        if skips or self.parts.rejoin or is_new or (self.quorum.is_primary and not for_good):
+        if skips or self.parts.rejoin or self.is_new or (self.quorum.is_primary and not for_good):
             self.parts.reads_first = skips
             self.changes.leave_home()
         else:
             self.stack.fail(Excluded(why))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether we were told who founds the group, and have met none of them: others may have begun without us."""
+        return not self.stack.met and not self.stack.view.attempt
 
     def left_behind(self, *, is_slow: bool) -> None:
         """The others go on without us, perhaps because we held them up."""
