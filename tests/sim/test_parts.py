@@ -10,6 +10,7 @@ from inga.session.parts import ALONE_AFTER, ALONE_AFTER_MAX, PART
 from inga.session.silence import OUT_OF_REACH
 from inga.sim import Sim
 from inga.sim.site import Site
+from inga.sim.swarm import Action, Plan
 
 NAMES = ("alice", "bob", "cathy", "dave", "erin")
 DETECT = 0.5
@@ -246,3 +247,34 @@ def test_a_leader_that_was_stopped_does_not_hold_that_against_the_others() -> No
     sim.run(sim.now + 62.0)
     assert {site.stack.view.names for site in here(sim)} == {("bob", "cathy", "erin")}
     assert not alice.is_member and alice.stack.view.names == NAMES
+
+
+@pytest.mark.parametrize("order", ["co", "sco", "remiop+total"])
+def test_who_is_in_no_view_counts_no_repairs(order: str) -> None:
+    """Its layers still answer those of the view that it left, and nothing of it leaves: what is counted is what was sent."""
+    sends = [(0.0012, 1, 40, 3), (0.0165, 4, 40, 1), (0.018, 3, 30_000, 1)]
+    actions = tuple(Action(at, who, "send", (size, None, many)) for at, who, size, many in sends)
+    plan = Plan(
+        order,
+        5,
+        8000089862,
+        (actions[0], Action(0.0093, 4, "part", 0.7), *actions[1:]),
+        delay=0.1,
+        datagram=512,
+        option=(("window", 1),),
+        detect=DETECT,
+        partition="primary",
+    )
+    sim = plan.sim()
+    counted: dict[str, int] = {}
+    looks = 0
+    while sim.now < 10.0:
+        sim.run(sim.now + 0.01)
+        for site in sim.sites:
+            if site.stack.is_homeless:
+                repairs = site.stack.counts["repair"]
+                assert counted.setdefault(site.name, repairs) == repairs
+                looks += 1
+            else:
+                counted.pop(site.name, None)
+    assert looks > 50

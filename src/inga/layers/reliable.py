@@ -360,10 +360,9 @@ class Reliable(Layer, NumberedLender):
                 self.stack.reject("budget")
                 break
             repaired[member, lsn] = now
-            self.stack.row("repair", member, n=lsn)
+            self.stack.sends_again(member, lsn)
             batch.append(packet.copy_to(member))
         if batch:
-            self.stack.counts["repair"] += len(batch)
             self.stack.emit(batch)
 
     def _acknowledged(self, packet: Packet) -> None:

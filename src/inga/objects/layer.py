@@ -238,7 +238,8 @@ class ObjectOrder(Unordered):
                 self._outbox.add_lossy(members, spoken)
         links = self.host.engine.links
         if links.repaired > self._repaired:
-            self.stack.counts["repair"] += links.repaired - self._repaired
+            if not self.stack.is_homeless:  # else nothing of it leaves
+                self.stack.counts["repair"] += links.repaired - self._repaired
             self._repaired = links.repaired
         if links.weighed:
             links.weighed = False

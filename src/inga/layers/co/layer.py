@@ -200,9 +200,8 @@ class Co(MachineOrder[CoMachine], NumberedLender):
             case CoControlSent(int() as to, CoNack() as nack, again):
                 self._ask(to, nack, again)
             case SentAgain(to, messages):
-                self.stack.counts["repair"] += len(messages)
                 for message in messages:
-                    self.stack.row("repair", to, n=message.seq)
+                    self.stack.sends_again(to, message.seq)
                 self.stack.emit([message.body.copy_to(to) for message in messages])
             case Discarded(reason, message):
                 self._discard(reason, message)

@@ -512,8 +512,7 @@ class Sco(MachineOrder[ScoMachine]):
         batch = []
         for member, copy in zip(to, copies, strict=True):
             if again:
-                self.stack.counts["repair"] += 1
-                self.stack.row("repair", member, n=copy.lsn)
+                self.stack.sends_again(member, copy.lsn)
             packet = self._packet(copy, member)
             packet.to = member
             batch.append(packet)
