@@ -143,6 +143,7 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
             "--commands knows no 'metric'; there are check, metrics, stamp, order",
         ),
         ("bench sim --commands metrics", "--commands are those of the pipeline, and sim has none"),
+        ("bench sim --traces here", "--traces are those of the pipeline, and sim has none"),
         ("dissect nowhere.pcap", "no file"),
     ],
 )

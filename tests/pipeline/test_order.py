@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import causal_order, keep_state_on_disk, ordering
+from inga.pipeline import causal_order, keep_state_on_disk, surveying
 from inga.pipeline.capture import open_capture, order_capture, order_stream
 from inga.sim.trials import simulate_trial
 from inga.trace import rows
@@ -68,7 +68,7 @@ def test_a_table_with_packed_vectors_and_holes(
     spark: Any, tmp_path: Path, height: bool, in_parts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if in_parts:
-        monkeypatch.setattr(ordering, "PART_MESSAGES", 6)
+        monkeypatch.setattr(surveying, "PART_MESSAGES", 6)
     talk = Talk(3)
     kept = talk.ids[5:]
     rows = [talk.row(id_) | {"deps": struct.pack("<4i", *talk.deps(id_))} for id_ in kept]
@@ -111,7 +111,7 @@ def test_what_a_member_was_given_lacks_nothing_but_its_own(
     outcome = order_stream(of_bob, str(tmp_path / "streamed"), once=True, session=spark)
     assert (outcome.rows, outcome.gaps) == (len(given), 0)
     with monkeypatch.context() as small:
-        small.setattr(ordering, "PART_MESSAGES", 9)
+        small.setattr(surveying, "PART_MESSAGES", 9)
         order_capture(of_bob, str(tmp_path / "parts"), session=spark)
     assert read(tmp_path / "parts") == found and len(list((tmp_path / "parts").glob("*.parquet"))) > 1
     everybody = open_capture(str(trace), step="deliver")

@@ -120,10 +120,12 @@ def run(options: argparse.Namespace) -> int:
 
     if options.commands and options.name != "pipeline":
         raise UsageError(f"--commands are those of the pipeline, and {options.name} has none: leave it out")
-    if options.traces is not None and (options.name != "pipeline" or not options.traces.is_dir()):
-        raise UsageError(
-            f"--traces names a directory for bench pipeline, not {options.traces} for {options.name}"
-        )
+    if options.traces is not None:
+        if options.name != "pipeline":
+            raise UsageError(f"--traces are those of the pipeline, and {options.name} has none: leave it out")
+        if options.traces.exists() and not options.traces.is_dir():
+            raise UsageError(f"{options.traces} is a file; --traces names a directory")
+        options.traces.mkdir(parents=True, exist_ok=True)
     if options.page is not None and options.name != "scale":
         raise UsageError(f"--page draws the curves of scale, and {options.name} has none: leave it out")
     notes: list[str] = []

@@ -127,9 +127,7 @@ def order_capture(
     hidden = out if is_remote(out) else _hidden(out)
     try:
         with using(session, master) as spark, _understood(spark):
-            ordered = ordered_table(spark, capture, base)
-            ordered.write.parquet(hidden)
-            rows, concurrent, gaps = _count(spark, hidden)
+            rows, concurrent, gaps = _write_counted(ordered_table(spark, capture, base), hidden)
         if hidden != out:
             os.rename(local_path(hidden), local_path(out))
     finally:
@@ -313,13 +311,27 @@ def _is_empty(folder: Path) -> bool:
     return not any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
 
 
-def _count(spark: Any, out: str) -> tuple[int, int, int]:
-    from pyspark.errors import AnalysisException
+def _write_counted(ordered: Any, out: str) -> tuple[int, int, int]:
+    """Write a table, and count what is written meanwhile."""
+    from pyspark.sql import Observation
+
+    seen = Observation()
+    ordered.observe(seen, *_counts()).write.parquet(out)
+    return seen.get["rows"], seen.get["concurrent"], seen.get["gap"]
+
+
+def _counts() -> list[Any]:
     from pyspark.sql import functions as F
 
     flags = [F.coalesce(F.sum(F.col(name).cast("bigint")), F.lit(0)) for name in ("concurrent", "gap")]
+    return [F.count(F.lit(1)).alias("rows"), flags[0].alias("concurrent"), flags[1].alias("gap")]
+
+
+def _count(spark: Any, out: str) -> tuple[int, int, int]:
+    from pyspark.errors import AnalysisException
+
     with suppress(AnalysisException):  # nothing was written yet
-        rows, concurrent, gaps = spark.read.parquet(out).agg(F.count("*"), *flags).first()
+        rows, concurrent, gaps = spark.read.parquet(out).agg(*_counts()).first()
         return int(rows), int(concurrent), int(gaps)
     return 0, 0, 0
 

@@ -6,7 +6,7 @@ stream is held back: one state per group, one blob per state, as `Restorer` pack
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,10 @@ from inga.pipeline.restore import (
     read_places,
     read_vectors,
 )
+from inga.pipeline.surveying import ColumnNames, PartSummary, survey
 
 ADDED = ("order", "concurrent", "gap")
 PART = "_inga_part"  # a column that tells the parts of one group apart, while it is sorted
-PART_MESSAGES = 1 << 20  # of one group, for which one task is enough
-PARTS_MAX = 64
 NUMBERS = ("int", "bigint", "smallint", "tinyint")
 VECTORS = ("binary", "array<int>", "array<bigint>")
 
@@ -83,15 +82,6 @@ def causal_order(
     return _restore_table(messages, group, base, names)
 
 
-class ColumnNames(NamedTuple):
-    """What columns are called."""
-
-    src: str
-    seq: str
-    deps: str
-    own: str | None
-
-
 def _check_columns(
     types: dict[str, str], group: str | None, src: str, seq: str, deps: str, own: str | None
 ) -> None:
@@ -131,17 +121,10 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
     if group is not None:
         placed = messages.repartition(F.col(group)).sortWithinPartitions(F.col(group), *columns)
         begin = _each_anew(base)
-    elif bounds := _bounds(messages):
-        group = PART
-
-        def sorted_in_parts(messages: Any) -> Any:
-            placed = messages.withColumn(PART, _part(bounds)).repartition(len(bounds) + 1, PART)
-            return placed.sortWithinPartitions(PART, *columns)
-
-        placed = sorted_in_parts(messages)
-        # Vectors are most of a message, and matter to later parts only where somebody's own messages are not there.
-        counted = placed if names.own is not None else sorted_in_parts(messages.select(*columns))
-        begin = _carried(base, _summaries(counted, base, names))
+    elif bounds := (found := survey(messages, names)).bounds():
+        group, begin = PART, _carried(base, found.summaries(bounds))
+        placed = messages.withColumn(PART, _part(bounds)).repartition(len(bounds) + 1, PART)
+        placed = placed.sortWithinPartitions(PART, *columns)
     else:
         placed, begin = messages.coalesce(1).sortWithinPartitions(*columns), _each_anew(base)
 
@@ -158,59 +141,11 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
     return placed.mapInArrow(number, schema)
 
 
-# A table that is one group is sorted in parts, by height. What a part has to know of those before it is how many messages
-# there were, and the highest number of each sender: so parts are gone through once for that, and once more to mark them.
-
-
-def _bounds(messages: Any) -> list[int]:
-    """Heights at which parts begin; none if one part is enough."""
-    from pyspark.sql import functions as F
-
-    count = F.count("*").alias("count")
-    shares = [at / PARTS_MAX for at in range(1, PARTS_MAX)]
-    heights = F.percentile_approx("height", shares, PARTS_MAX * 8).alias("heights")
-    (found,) = messages.agg(count, heights).collect()
-    parts = min(-(-found["count"] // PART_MESSAGES), PARTS_MAX)
-    if parts < 2:
-        return []
-    return sorted({found["heights"][PARTS_MAX * at // parts - 1] for at in range(1, parts)})
-
-
 def _part(bounds: list[int]) -> Any:
     from pyspark.sql import functions as F
 
     beyond = [(F.col("height") >= bound).cast("int") for bound in bounds]
     return F.coalesce(sum(beyond[1:], beyond[0]), F.lit(0))
-
-
-class PartSummary(NamedTuple):
-    """What later parts have to know of one."""
-
-    part: int
-    messages: int
-    came: list[int]  # by sender
-    named: int
-
-
-def _summaries(placed: Any, base: Base, names: ColumnNames) -> list[PartSummary]:
-    begin = _each_anew(base)
-
-    def summarise(batches: Iterator[Any]) -> Iterator[Any]:
-        found: dict[int, NumberingRun] = {
-            key[0]: run for key, _, run in _numbered(batches, PART, begin, names)
-        }
-        rows = [
-            {"part": part, "messages": run.order, "came": run.marker.came.tolist(), "named": run.marker.named}
-            for part, run in found.items()
-        ]
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, schema=layout)
-
-    long = pa.int64()
-    layout = pa.schema({"part": long, "messages": long, "came": pa.list_(long), "named": long})
-    summary = "part bigint, messages bigint, came array<bigint>, named bigint"
-    rows = placed.mapInArrow(summarise, summary).collect()
-    return sorted(PartSummary(row.part, row.messages, list(row.came), row.named) for row in rows)
 
 
 Begin = Callable[[tuple[Any, ...], int], "NumberingRun"]
@@ -235,10 +170,9 @@ def _each_anew(base: Base) -> Begin:
 def _carried(base: Base, summaries: list[PartSummary]) -> Begin:
     def begin(key: tuple[Any, ...], own: int) -> NumberingRun:
         run = NumberingRun(Marker.of(base, own))
-        for each in summaries:
-            if each.part < key[0]:
-                run.order += each.messages
-                run.marker.pass_over(np.array(each.came, np.int64), each.named)
+        for each in summaries[: key[0]]:
+            run.order += each.messages
+            run.marker.pass_over(each.came, each.named)
         return run
 
     return begin
@@ -275,10 +209,7 @@ def _numbered(
             is_new[0] = (int(sources[0]), int(numbers[0])) != run.last
             run.last = int(sources[-1]), int(numbers[-1])
             part = part.filter(pa.array(is_new))
-            is_stamped = deps in part.schema.names  # or only numbers are asked for
-            vectors = (
-                read_vectors(part.column(deps)) if is_stamped else np.zeros((part.num_rows, 0), np.int64)
-            )
+            vectors = read_vectors(part.column(deps))
             run.concurrent, run.gap = run.marker.mark(sources[is_new], numbers[is_new], vectors)
             run.order += part.num_rows
             yield part_key, part, run

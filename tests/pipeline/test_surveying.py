@@ -1,0 +1,107 @@
+"""Counting messages by height: against sets, for random tables in random parts."""
+
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pytest
+
+from inga.pipeline import surveying
+from inga.pipeline.surveying import HEIGHT_MAX, PARTS_MAX, Survey
+
+Message = tuple[int, int, int]  # height, sender, number
+
+
+def messages_of(seed: int, copies: bool, first: int = 0) -> list[Message]:
+    """Those of one sender one after the other, with growing heights and holes between them."""
+    rng = Random(seed)
+    found = []
+    for src in range(rng.randint(1, 6)):
+        height, seq = first, 0
+        for _ in range(rng.randint(0, 200)):
+            height, seq = height + rng.choice((1, 1, 2, 3, 50)), seq + rng.choice((1, 1, 1, 4))
+            found.append((height, src, seq))
+    if copies and found:
+        for _ in range(5):
+            found.insert(rng.randrange(len(found) + 1), rng.choice(found))
+    return found
+
+
+def surveyed(messages: list[Message], named: list[int] | None = None) -> Survey:
+    height, src, seq = np.array(messages, np.int64).reshape(-1, 3).T
+    return Survey.of(height, src, seq, np.array(named or [0] * len(messages), np.int64))
+
+
+def in_tasks(messages: list[Message], rng: Random) -> Survey:
+    """As several tasks see them, each some batches of neighbours, and put together in any order."""
+    cuts = [0, *sorted(rng.randrange(len(messages) + 1) for _ in range(6)), len(messages)]
+    batches = [surveyed(messages[begin:end]) for begin, end in pairwise(cuts)]
+    tasks = [Survey.sum(batches[at : at + 2]) for at in range(0, len(batches), 2)]
+    rng.shuffle(tasks)
+    return Survey.sum(tasks)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_parts_are_counted_as_they_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where few lines are kept, so that heights are rounded, and where heights begin far up."""
+    monkeypatch.setattr(surveying, "LINES_MAX", (1, 200, 1 << 13)[seed % 3])
+    monkeypatch.setattr(surveying, "PARTS_MAX", 9)
+    monkeypatch.setattr(surveying, "PART_MESSAGES", 40)
+    messages = messages_of(seed, copies=False, first=(0, 10**6, HEIGHT_MAX - 99)[seed // 3 % 3])
+    found = in_tasks(messages, Random(seed))
+    assert not found.may_have_copies
+    assert len(found.src) <= max(surveying.LINES_MAX, 9 * 6)
+    bounds = found.bounds()
+    assert bounds == sorted(set(bounds)) and len(bounds) < 9
+    edges = [-1, *bounds, 1 << 62]
+    for (low, high), summary in zip(pairwise(edges), found.summaries(bounds), strict=True):
+        here = [message for message in messages if low <= message[0] < high]
+        assert summary.messages == len(here)
+        came = [max((seq for _, src, seq in here if src == k), default=0) for k in range(len(summary.came))]
+        assert summary.came.tolist() == came and {src for _, src, _ in here} <= set(range(len(came)))
+
+
+def test_parts_are_of_about_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "PART_MESSAGES", 1000)
+    messages = [(10**7 + at, at % 3, 1 + at // 3) for at in range(10_000)]
+    found = surveyed([*messages, (1 << 60, 3, 1)])  # one far away must not make all others one part
+    found = Survey.sum([found])
+    sizes = [summary.messages for summary in found.summaries(found.bounds())]
+    assert sum(sizes) == 10_001 and len(sizes) >= 10 and max(sizes) < 1200
+    monkeypatch.setattr(surveying, "PART_MESSAGES", 10_001)
+    assert found.bounds() == [] and found.summaries([])[0].messages == 10_001
+    monkeypatch.setattr(surveying, "PART_MESSAGES", 1)
+    assert 32 <= len(found.bounds()) < PARTS_MAX
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_copies_are_suspected(seed: int) -> None:
+    messages = messages_of(seed, copies=True)
+    assert len(set(messages)) < len(messages)
+    assert in_tasks(messages, Random(seed)).may_have_copies
+
+
+def test_copies_in_the_last_task_are_suspected() -> None:
+    first, second = [(1, 0, 1), (2, 0, 2)], [(2, 0, 2), (3, 0, 3)]
+    assert Survey.sum([surveyed(first), surveyed(second)]).may_have_copies
+    assert not Survey.sum([surveyed(second), surveyed(first[:1])]).may_have_copies
+
+
+def test_too_many_stretches_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "STRETCHES_MAX", 3)
+    apart = [surveyed([(seq, 0, seq)]) for seq in range(1, 9, 2)]
+    assert not Survey.sum(apart[:3]).may_have_copies
+    found = Survey.sum(apart)
+    assert found.may_have_copies and not len(found.stretches)
+    assert Survey.sum([found, apart[0]]).may_have_copies
+
+
+def test_what_is_named_is_the_highest_of_its_part() -> None:
+    found = Survey.sum([surveyed([(1, 0, 1), (2, 1, 1), (3, 0, 2)], [0, 7, 5])])
+    assert [part.named for part in found.summaries([3])] == [7, 5]
+    assert [part.named for part in found.summaries([2])] == [0, 7]
+
+
+def test_nothing_is_no_part() -> None:
+    nothing = Survey.sum([surveyed([])])
+    assert nothing.bounds() == [] and nothing.summaries([])[0].messages == 0
