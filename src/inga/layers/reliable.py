@@ -360,7 +360,7 @@ class Reliable(Layer, NumberedLender):
                 self.stack.reject("budget")
                 break
             repaired[member, lsn] = now
-            self.stack.sends_again(member, lsn)
+            self.sends_again(member, lsn)
             batch.append(packet.copy_to(member))
         if batch:
             self.stack.emit(batch)

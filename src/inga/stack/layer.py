@@ -67,6 +67,13 @@ class Layer:
     def gone(self, member: int) -> None:
         """A member has left or failed, for good: nobody waits for its word any more; bottom to top."""
 
+    def sends_again(self, member: int | None, n: int) -> None:
+        """Count a packet that is sent once more to one who misses it. Who is in no view says nothing there: whatever its
+        layers go on to answer is not sent."""
+        if not self.stack.is_homeless:
+            self.stack.counts["repair"] += 1
+            self.stack.row("repair", member, n=n)
+
     def __getstate__(self) -> dict[str, Any]:
         state = state_of(self)
         for bound in ("stack", "above", "below"):

@@ -359,13 +359,6 @@ class Stack:
         if trace is not None and trace.full and not self.is_silenced:
             trace.row(step, self.now, self.view.number, peer=peer, n=n, note=note)
 
-    def sends_again(self, member: int | None, n: int) -> None:
-        """Count a packet that is sent once more to one who misses it. Who is in no view says nothing there: whatever its
-        layers go on to answer is not sent."""
-        if not self.is_homeless:
-            self.counts["repair"] += 1
-            self.row("repair", member, n=n)
-
     # What layers do: what is shared
 
     def review(self) -> None:

@@ -102,7 +102,7 @@ class Acknowledged(Reported[AcknowledgedSettings]):
         for number in range(
             self._everywhere + 1, min(self._last, self._everywhere + self._settings.burst) + 1
         ):
-            self.stack.sends_again(self.stack.me, number)
+            self.sends_again(self.stack.me, number)
             self._left_at.pop(number, None)  # nobody can tell which one is acknowledged
             packet = self._own[number]
             packet.kind = DATA  # a repair is counted as data, whatever it repairs

@@ -405,7 +405,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
                 packet = self._streams[sender].buffer.get(number)
                 self.stack.counts["repair_of_others"] += packet is not None
             if packet is not None:
-                self.stack.sends_again(peer_of(packet.src), number)
+                self.sends_again(peer_of(packet.src), number)
                 packet.kind = DATA  # a repair is counted as data, whatever it repairs
                 packet.piece.spared_until = self.stack.now + self._settings.spared
                 batch.append(packet)

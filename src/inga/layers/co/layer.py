@@ -201,7 +201,7 @@ class Co(MachineOrder[CoMachine], NumberedLender):
                 self._ask(to, nack, again)
             case SentAgain(to, messages):
                 for message in messages:
-                    self.stack.sends_again(to, message.seq)
+                    self.sends_again(to, message.seq)
                 self.stack.emit([message.body.copy_to(to) for message in messages])
             case Discarded(reason, message):
                 self._discard(reason, message)

@@ -512,7 +512,7 @@ class Sco(MachineOrder[ScoMachine]):
         batch = []
         for member, copy in zip(to, copies, strict=True):
             if again:
-                self.stack.sends_again(member, copy.lsn)
+                self.sends_again(member, copy.lsn)
             packet = self._packet(copy, member)
             packet.to = member
             batch.append(packet)
