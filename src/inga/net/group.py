@@ -445,7 +445,7 @@ class Group(ObjectCalls):
         """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""
         self._identity = self.stack.member.identity
         before, self.receipts = self.receipts, receipts_of_a_group()
-        self.stack.receipt = self.receipts
+        self.stack.issue(self.receipts)
         before.ended = "the others went on without us before it was known, and it may be lost"
         for future in before.waiting:
             if not future.done():
