@@ -4,6 +4,9 @@ The driver does nothing per message. It reads a burst, gives it to the stack, se
 wants sent, puts what it delivers into a queue, and re-arms one timer. When the application is about
 to answer what was just delivered, the turn ends only after it had its chance, so that its answer and
 our acknowledgement leave in one datagram.
+
+What is raised in a turn is a mistake of ours, and half of what the turn was to do is lost. The stack then fails by it, as it
+does by a disk that is full: the others are told that this member leaves, and the application why.
 """
 
 import asyncio
@@ -50,20 +53,26 @@ class Driver:
         self._time = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._is_broken = False  # something was raised in a turn
         self._is_stopped = False
 
     def receive(self, burst: ArrivedDatagrams) -> None:
         """Give the stack what the sockets have for it."""
+        if self._is_stopped:
+            return
         stack = self._stack
         self._is_idle = False
-        stack.receive(burst, now=self._time())
-        self._company.notice()
-        # An application that waits for what this burst delivers gets to answer before the turn ends.
-        if stack.to_deliver and self._reading.reader is not None:
-            self.act(stack.ready(turn=False))
-            self.schedule_end()
-        elif not self.is_ending:
-            self.act(stack.ready())
+        try:
+            stack.receive(burst, now=self._time())
+            self._company.notice()
+            # An application that waits for what this burst delivers gets to answer before the turn ends.
+            if stack.to_deliver and self._reading.reader is not None:
+                self._act(stack.ready(turn=False))
+                self.schedule_end()
+            elif not self.is_ending:
+                self._act(stack.ready())
+        except Exception as error:
+            self._break(error)
         self._is_idle = True
 
     def lead(self) -> None:
@@ -84,9 +93,20 @@ class Driver:
     def end_turn(self) -> None:
         self.is_ending = False
         if not self._is_stopped:
-            self.act(self._stack.ready(now=self._time()))
+            try:
+                self._act(self._stack.ready(now=self._time()))
+            except Exception as error:
+                self._break(error)
 
-    def act(self, ready: Ready) -> None:
+    def hand_over(self) -> None:
+        """What is complete leaves now; the turn goes on."""
+        if not self._is_stopped:
+            try:
+                self._act(self._stack.ready(turn=False))
+            except Exception as error:
+                self._break(error)
+
+    def _act(self, ready: Ready) -> None:
         """Do what the stack wants done."""
         if self._stack.view is not self._view:
             self._view = self._stack.view
@@ -127,7 +147,32 @@ class Driver:
     def _on_timer(self) -> None:
         self._timer = None
         self._is_idle = False
-        self._stack.tick(self._time())
-        self.act(self._stack.ready())
-        self._company.notice()  # what was delayed on purpose comes now
+        try:
+            self._stack.tick(self._time())
+            self._act(self._stack.ready())
+            self._company.notice()  # what was delayed on purpose comes now
+        except Exception as error:
+            self._break(error)
         self._is_idle = True
+
+    def _break(self, error: Exception) -> None:
+        """Fail by what was raised. A stack that cannot even take its leave is asked nothing more."""
+        self._loop.call_exception_handler({"message": "Exception in a turn of a group", "exception": error})
+        why = error if isinstance(error, IngaError) else _mistake(error)
+        if not self._is_broken:
+            self._is_broken = True
+            try:
+                self._stack.fail(why)
+                self._act(self._stack.ready(now=self._time()))
+                return
+            except Exception:  # of the same mistake, most likely
+                pass
+        self.stop()
+        self._on_error(why)
+
+
+def _mistake(error: Exception) -> IngaError:
+    """What the application is told of an error that none of ours is meant to be."""
+    mistake = IngaError(f"a mistake inside inga, please report it: {type(error).__name__}: {error}")
+    mistake.__cause__ = error
+    return mistake

@@ -110,7 +110,7 @@ class Group(ObjectCalls):
             if self._states is not None:
                 self._states.sent([data])
             if stack.has_output:
-                driver.act(stack.ready(turn=False))
+                driver.hand_over()
             return receipt
         await self.writable()
         return self._send([_immutable(data)], to)
@@ -365,7 +365,7 @@ class Group(ObjectCalls):
         if self._states is not None and dst is None:
             self._states.sent(payloads)
         if stack.has_output:
-            self._driver.act(stack.ready(turn=False))
+            self._driver.hand_over()
         self._driver.lead()
         return receipt  # type: ignore[return-value]  # the stack makes LiveReceipts
 
