@@ -16,7 +16,6 @@ import hashlib
 import json
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -47,8 +46,8 @@ from inga.model.view import View
 from inga.net.address import parse_via
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.loop import run as run_loop
 from inga.net.receipt import LiveReceipt
+from inga.net.running import run as run_member
 from inga.net.seeds import FILE
 from inga.recipes import find, names
 
@@ -112,9 +111,7 @@ def run(options: argparse.Namespace) -> int:
     find(options.order)
     require_input()
     try:
-        run_loop(_chat(options, members, via), uvloop=False)  # at the speed of people
-    except asyncio.CancelledError:  # a signal that is to end us
-        raise KeyboardInterrupt from None
+        run_member(_chat(options, members, via))
     except BrokenPipeError:  # nobody reads what we print
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
@@ -167,10 +164,6 @@ def group_address(group: str) -> str:
 
 
 async def _chat(options: argparse.Namespace, members: list[str] | dict[str, str] | None, via: str) -> None:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, task.cancel)
     history = _open_history(options.history)
     async with join(
         options.group,
