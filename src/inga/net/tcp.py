@@ -17,12 +17,14 @@ import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from random import Random
 from typing import cast
 
 from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, parse_host_port, why_not
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
 from inga.net.log import report
+from inga.session.alarms import Backoff
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
 
@@ -55,7 +57,7 @@ DEAD_AFTER = 10
 LENGTH = struct.Struct(">I")
 
 RECONNECT, RECONNECT_MAX = 0.05, 2.0
-"""Seconds before a connection is tried again, doubled each time."""
+"""Seconds before a connection is tried again, at first and at most; and a random part of them."""
 
 
 class TcpCarrier(Carrier):
@@ -74,6 +76,7 @@ class TcpCarrier(Carrier):
         self.connections: dict[HostPort, _Connection] = {}
         self._all: dict[_Connection, None] = {}  # the oldest first
         self._closed = False
+        self._rng = Random()
 
     async def open(self, deliver: Deliver) -> None:
         loop = asyncio.get_running_loop()
@@ -174,7 +177,7 @@ class TcpCarrier(Carrier):
     async def _connect(self, place: HostPort, deliver: Deliver) -> None:
         """Keep one connection to a member."""
         loop = asyncio.get_running_loop()
-        wait = RECONNECT
+        pause = Backoff(RECONNECT, RECONNECT_MAX)
         while not self._closed:
             started = loop.time()
             with suppress(OSError):
@@ -183,9 +186,8 @@ class TcpCarrier(Carrier):
                 )
                 await connection.lost
             if loop.time() - started > RECONNECT_MAX:  # it was a good one
-                wait = RECONNECT
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, RECONNECT_MAX)
+                pause.reset()
+            await asyncio.sleep(pause.next(self._rng))
 
 
 class _Connection(asyncio.BufferedProtocol):
