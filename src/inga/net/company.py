@@ -8,10 +8,8 @@ from inga.model.errors import NotReady, UsageError
 from inga.model.view import Member, View
 from inga.net.log import report
 from inga.net.options import ForgedListener
+from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack
-
-MISSED_SECONDS = 5.0
-"""Of waiting for members, after which a warning names those that are missing."""
 
 NameListener = Callable[[str], None]
 ViewListener = Callable[[View], None]
@@ -77,7 +75,7 @@ class Company:
             return
         watcher = wanted, self._loop.create_future()
         self.watchers.append(watcher)
-        warning = self._loop.call_later(MISSED_SECONDS, self._warn, wanted)
+        warning = self._loop.call_later(WARN_AFTER, self._warn, wanted)
         try:
             async with asyncio.timeout(timeout):
                 await watcher[1]
