@@ -16,6 +16,7 @@ from inga.net import tcp
 from inga.net.join import identity
 from inga.net.tcp import (
     BUFFER_MIN,
+    CALLED_MAX,
     DOUBLES_MAX,
     FRAME_MAX,
     FRAMES_TURN,
@@ -24,9 +25,11 @@ from inga.net.tcp import (
     OUTSIDERS_MAX,
     RECONNECT,
     STRANGERS_OF_HOST_MAX,
+    TcpCarrier,
 )
 from inga.recipes import Options, find
 from inga.session.session import Session
+from inga.stack.native import Outsider
 from inga.stack.stack import Stack
 from inga.trial.people import member_names
 from inga.trial.workload import Workload
@@ -34,7 +37,7 @@ from inga.wire.packet import OUTSIDE, encode, group_id
 from inga.wire.told import said
 
 from ..stack.harness import resealed
-from .helpers import LOOPS, Party, Place, Run, take, text, texts, until
+from .helpers import LOOPS, FreePort, Party, Place, Run, take, text, texts, until
 from .trials import judged, play
 
 pytestmark = pytest.mark.network
@@ -381,6 +384,38 @@ def test_calls_that_are_hung_up_are_not_repeated_without_pause(
             await asyncio.sleep(5 * RECONNECT)
         server.close()
         assert calls <= 5
+
+    run(main())
+
+
+def test_places_that_strangers_name_are_called_up_to_a_bound(run: Run, free_port: FreePort) -> None:
+    """At the bound all of them are called; of one more, the first that does not answer is given up, and no member is."""
+
+    async def main() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+
+        ports = [free_port() for _ in range(3)]
+        me, member, friend = (("127.0.0.1", port) for port in sorted(ports))
+        server = await asyncio.start_server(answer, *friend)
+        carrier = TcpCarrier(0, [me, member])
+        await carrier.open(lambda _: None)
+        places = [friend, *((f"127.9.{number >> 8}.{number & 255}", 9) for number in range(CALLED_MAX))]
+
+        def call(place: tuple[str, int]) -> None:
+            carrier.transmit(Outsider(f"{place[0]}:{place[1]}"), b"part")
+
+        call(friend)
+        await until(lambda: friend in carrier.connections)
+        for place in places[1:CALLED_MAX]:
+            call(place)
+        assert [*carrier._connectors] == [member, *places[:CALLED_MAX]]
+        call(places[CALLED_MAX])
+        assert [*carrier._connectors] == [member, friend, *places[2:]]
+        assert friend in carrier.connections
+        carrier.close()
+        server.close()
 
     run(main())
 

@@ -26,6 +26,7 @@ from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, ou
 from inga.net.log import report
 from inga.session.alarms import Backoff
 from inga.stack.native import Direct, Outsider
+from inga.stack.places import PLACES_MAX
 from inga.stack.stack import Address, Datagram
 
 FRAME_MAX = 1 << 20
@@ -41,6 +42,10 @@ STRANGERS_MAX, STRANGERS_OF_HOST_MAX = 256, 64
 
 OUTSIDERS_MAX = 128
 """Callers that have greeted and are no members, or not yet; the same."""
+
+CALLED_MAX = PLACES_MAX
+"""Places that are called though no member of the view is there, as many as are remembered: of more, the first that is not
+connected makes room. Strangers can name them."""
 
 DOUBLES_MAX = 4
 """Connections with one member: one is used, the others wait until that ends."""
@@ -91,9 +96,7 @@ class TcpCarrier(Carrier):
     def knows(self, me: int, addresses: list[HostPort]) -> None:
         self._members, self._late = addresses, False
         for place in [each for each in self._connectors if each not in addresses]:
-            self._connectors.pop(place).cancel()
-            if place in self.connections:
-                self.connections[place].close()
+            self._give_up(place)
         self._call(addresses)
 
     def _call(self, places: Iterable[HostPort]) -> None:
@@ -106,8 +109,23 @@ class TcpCarrier(Carrier):
         """Keep a connection with one."""
         if place not in self._connectors and place != self.place and not self._closed:
             assert self._deliver is not None
+            if place not in self._members:
+                self._make_room()
             task = asyncio.get_running_loop().create_task(self._connect(place, self._deliver))
             self._connectors[place] = task
+
+    def _make_room(self) -> None:
+        """Another place is to be called where no member is."""
+        members = {*self._members}
+        outside = [place for place in self._connectors if place not in members]
+        if len(outside) >= CALLED_MAX:
+            self._give_up(next((place for place in outside if place not in self.connections), outside[0]))
+
+    def _give_up(self, place: HostPort) -> None:
+        """Keep no connection with one any more."""
+        self._connectors.pop(place).cancel()
+        if place in self.connections:
+            self.connections[place].close()
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if isinstance(to, Outsider | Direct):
