@@ -13,6 +13,7 @@ import pytest
 import inga
 from inga.model.packet import Packet
 from inga.net import tcp
+from inga.net.hosts import Hosts
 from inga.net.join import identity
 from inga.net.tcp import (
     BUFFER_MIN,
@@ -156,6 +157,7 @@ def frame(data: bytes) -> bytes:
         frame(b""),
         frame(b"hello?"),
         frame(HELLO + b"nowhere"),
+        frame(HELLO + b"localhost:80"),  # members say addresses, and no caller lets us ask name servers
         frame(HELLO + b"\xff\xfe"),
         frame(HELLO + b"h" * GREETING_MAX + b":80"),
         struct.pack(">I", FRAME_MAX + 1),
@@ -399,7 +401,7 @@ def test_places_that_strangers_name_are_called_up_to_a_bound(run: Run, free_port
         ports = [free_port() for _ in range(3)]
         me, member, friend = (("127.0.0.1", port) for port in sorted(ports))
         server = await asyncio.start_server(answer, *friend)
-        carrier = TcpCarrier(0, [me, member])
+        carrier = TcpCarrier(0, [f"{host}:{port}" for host, port in (me, member)], Hosts())
         await carrier.open(lambda _: None)
         places = [friend, *((f"127.9.{number >> 8}.{number & 255}", 9) for number in range(CALLED_MAX))]
 

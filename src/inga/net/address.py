@@ -6,7 +6,6 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
 from urllib.parse import parse_qs, urlsplit
 
 from inga.model.errors import UsageError
@@ -70,23 +69,24 @@ def parse_via(via: str) -> Via:
 
 
 def parse_host_port(text: object, name: str) -> HostPort:
-    """`host:port` of one member."""
+    """`host:port` of one member, as it was said: a host that is a name has yet to be looked up."""
     host, _, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"the address of {name} is host:port, not {text!r}")
     try:
-        return socket.gethostbyname(host), int(port)
-    except (OSError, UnicodeError):  # the latter of what cannot be a name at all
-        raise UsageError(f"the host {host!r} of {name} cannot be resolved") from None
+        host.encode("idna")
+    except UnicodeError:
+        raise UsageError(f"{host!r} of {name} cannot be the name of a host") from None
+    return host, int(port)
 
 
-@lru_cache(maxsize=256)
-def place_of(text: str) -> HostPort | None:
-    """Where somebody is that others have told us of; None: nowhere that we know."""
+def is_address(host: str) -> bool:
+    """Whether it is the IPv4 address of a host, not its name."""
     try:
-        return parse_host_port(text, "somebody")
-    except UsageError:
-        return None
+        socket.inet_pton(socket.AF_INET, host)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def why_not(error: OSError) -> str:

@@ -16,7 +16,8 @@ from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.model.stats import Traffic
 from inga.net import sieve
-from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, place_of, why_not
+from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, why_not
+from inga.net.hosts import Hosts
 from inga.net.log import report
 from inga.stack.guard import Guard
 from inga.stack.native import Direct, Outsider
@@ -64,8 +65,8 @@ class Carrier(ABC):
     def transmit(self, to: Address, datagram: Datagram) -> None:
         """Send to a member, or to everybody."""
 
-    def knows(self, me: int, addresses: list[HostPort]) -> None:
-        """The view has changed: who we are, and where everybody is, by index."""
+    def knows(self, me: int, places: list[str]) -> None:
+        """The view has changed: who we are, and where everybody is, by index, as they say it."""
         raise NotImplementedError  # where members are found without being told
 
     def learns(self, addresses: dict[int, Hashable]) -> None:
@@ -294,44 +295,67 @@ class MulticastCarrier(UdpCarrier):
 class UnicastCarrier(UdpCarrier):
     """One socket at a known address; everybody means one datagram each."""
 
-    def __init__(self, me: int, addresses: list[HostPort]) -> None:
+    def __init__(self, me: int, places: list[str], hosts: Hosts) -> None:
+        """`hosts` know where we are."""
         super().__init__()
         self._me = me
-        self._members = addresses
-        self.is_loopback = addresses[me][0].startswith("127.")
-        if any(not host.startswith("127.") for host, _ in addresses):
+        self._places = places
+        self._hosts = hosts
+        self._members: list[HostPort | None] = []
+        self._find()
+        own = self._members[me]
+        assert own is not None
+        self._place = own
+        self.is_loopback = own[0].startswith("127.")
+        if any(place is None or not place[0].startswith("127.") for place in self._members):
             self.datagram_max = 1500 - 28
 
     async def open(self, deliver: Deliver) -> None:
         own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         own.setblocking(False)
         try:
-            own.bind(self._members[self._me])
+            own.bind(self._place)
         except OSError as error:
             own.close()
-            host, port = self._members[self._me]
+            host, port = self._place
             raise UsageError(f"cannot listen at {host}:{port}: {why_not(error)}") from None
         self._own = own
         self.granted = _enlarge(own)
         self._listen(own, deliver)
+        self._hosts.follow(self._find)
+        self._find()
 
-    def knows(self, me: int, addresses: list[HostPort]) -> None:
-        self._me, self._members = me, addresses
+    def knows(self, me: int, places: list[str]) -> None:
+        self._me, self._places = me, places
+        self._hosts.keep(places)
+        self._find()
+
+    def _find(self) -> None:
+        """Where members are, as far as that is known."""
+        self._members = [self._hosts.find(place) for place in self._places]
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if to is not None:
-            address = self._members[to] if isinstance(to, int) else outside(to)
-            if address is not None:
-                self._write(datagram, address)
+            self._write_to(self._members[to] if isinstance(to, int) else outside(to, self._hosts), datagram)
             return
         for member, place in enumerate(self._members):
             if member != self._me:
-                self._write(datagram, place)
+                self._write_to(place, datagram)
+
+    def _write_to(self, place: HostPort | None, datagram: Datagram) -> None:
+        if place is not None:
+            self._write(datagram, place)
+        else:
+            self.counts["unresolved"] += 1
+
+    def close(self) -> None:
+        self._hosts.close()
+        super().close()
 
 
-def outside(to: Outsider | Direct) -> HostPort | None:
+def outside(to: Outsider | Direct, hosts: Hosts) -> HostPort | None:
     """Where one is that is no member: as its datagrams say, or as people do."""
-    return place_of(to.address) if isinstance(to.address, str) else cast(HostPort, to.address)
+    return hosts.find(to.address) if isinstance(to.address, str) else cast(HostPort, to.address)
 
 
 def _size(datagram: Datagram) -> int:

@@ -14,7 +14,6 @@ from inga.model.event import Incident
 from inga.model.stats import Stats
 from inga.model.text import suggest
 from inga.model.view import View
-from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
 from inga.net.company import Company, NameListener, ViewListener
 from inga.net.driver import Driver
@@ -417,7 +416,7 @@ class Group(ObjectCalls):
             group=self.name,
         )
         if self._is_addressed and view.number > 1:
-            self.carrier.knows(stack.me, addresses_of(view))
+            self.carrier.knows(stack.me, [member.address for member in view.members])
         if self.fits:
             stack.fit(self.carrier.granted)
 
@@ -495,11 +494,6 @@ class Group(ObjectCalls):
         if index is None:
             raise UsageError(f"{name!r} is not a member of this group{suggest(name, self._index)}")
         return index
-
-
-def addresses_of(view: View) -> list[tuple[str, int]]:
-    """Where members are, as the view has it."""
-    return [parse_host_port(member.address, member.name) for member in view.members]
 
 
 async def _until(is_so: Callable[[], bool], deadline: float) -> None:

@@ -14,8 +14,9 @@ from inga.model.errors import UsageError
 from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
-from inga.net.group import Group, addresses_of
+from inga.net.group import Group
 from inga.net.guarding import guard_of, warn_plain
+from inga.net.hosts import Hosts
 from inga.net.joining import Joining
 from inga.net.log import report
 from inga.net.options import JoinOptions, complete
@@ -88,8 +89,9 @@ async def _membership(
     founders = [] if members is None else list(members)
     place = parse_via(via)
     _refuse_seeds(place, members, said["seeds"])
-    carrier = _carrier(place, name, members, said["interface"], address, late=late)
     seeds, file = look_for(said["seeds"], name, address or "")
+    hosts = Hosts(seeds, group)
+    carrier = await _carrier(place, name, members, said["interface"], address, hosts, late=late)
     is_addressed = place.kind != "udp"
     carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
     matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
@@ -311,7 +313,7 @@ class _Door:
         view = self._newcomer.view
         if view is not None and self._is_addressed:
             self._is_addressed = False
-            self._carrier.knows(self._newcomer.me, addresses_of(view))
+            self._carrier.knows(self._newcomer.me, [member.address for member in view.members])
 
     async def _ask(self) -> None:
         newcomer, loop = self._newcomer, self._loop
@@ -333,32 +335,41 @@ class _Door:
                 await asyncio.wait_for(self._heard.wait(), max(0.0, newcomer.wake - loop.time()))
 
 
-def _carrier(
+async def _carrier(
     place: Via,
     name: str,
     members: Sequence[str] | Mapping[str, str] | None,
     interface: str | None,
     address: str | None,
+    hosts: Hosts,
     *,
     late: bool,
 ) -> Carrier:
-    """The sockets."""
+    """The sockets, once it is known where we are and, as far as that can be found out, where the others are."""
     if place.kind == "udp":
         return MulticastCarrier(place, choose_interface(place, interface))
     if members is None:
         if address is None:
             raise UsageError(f"via={place.kind!r} with seeds needs address='host:port', to be reached at")
-        where = [parse_host_port(address, name)]
-        return UnicastCarrier(0, where) if place.kind == "unicast" else TcpCarrier(0, where, late=True)
+        await hosts.open(address, name)
+        alone = [address]
+        if place.kind == "unicast":
+            return UnicastCarrier(0, alone, hosts)
+        return TcpCarrier(0, alone, hosts, late=True)
     if not isinstance(members, Mapping):
         raise UsageError(f"via={place.kind!r} needs addresses: members={{name: 'host:port'}}")
-    where = [parse_host_port(members[member], member) for member in members]
+    for member in members:
+        parse_host_port(members[member], member)
+    where = list(members.values())
     me = len(where) if late else list(members).index(name)
     if late:
         if address is None:
             raise UsageError(f"via={place.kind!r} with late=True needs address='host:port', to be reached at")
-        where.append(parse_host_port(address, name))
-    return UnicastCarrier(me, where) if place.kind == "unicast" else TcpCarrier(me, where, late=late)
+        where.append(address)
+    await hosts.open(where[me], name, where)
+    if place.kind == "unicast":
+        return UnicastCarrier(me, where, hosts)
+    return TcpCarrier(me, where, hosts, late=late)
 
 
 def _refuse_seeds(place: Via, members: Sequence[str] | Mapping[str, str] | None, seeds: Seeds | None) -> None:

@@ -36,6 +36,7 @@ EVENTS: dict[str, tuple[int, str]] = {
     "sending.waits": (logging.WARNING, "Sending has waited for 5 s, for whom the text says"),
     "delivery.waits": (logging.WARNING, "Delivery has waited for 5 s, for whom the text says"),
     "join.waits": (logging.WARNING, "One that wants to join has not been let in yet"),
+    "host.unknown": (logging.WARNING, "The host of a member or a seed cannot be resolved"),
     "state.waits": (logging.WARNING, "One that joined waits for the state of the group"),
     "state.refused": (logging.WARNING, "A member could not give the state to one that joined"),
     "state.missing": (logging.WARNING, "One that joined begins without the state of the group"),

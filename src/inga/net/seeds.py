@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from inga.model.errors import UsageError
-from inga.net.address import parse_host_port, place_of
+from inga.net.address import parse_host_port
 
 FILE = "file:"
 """What seeds begin with that are a file."""
@@ -46,7 +46,7 @@ class SeedFile:
             self._rewrite(add)
         except OSError as error:
             raise UsageError(f"seeds: {self._path} cannot be written: {error.strerror}") from None
-        return [address for address in found if place_of(address) is not None]
+        return [address for address in found if _is_place(address)]
 
     def leave(self) -> None:
         """Take our line away; if that cannot be done, nobody answers there any more."""
@@ -64,7 +64,8 @@ class SeedFile:
 
 
 def look_for(seeds: Seeds | None, name: str, address: str) -> tuple[list[str], SeedFile | None]:
-    """Addresses, or the file that has some; `name` and `address` are our own. One address needs no list."""
+    """Addresses, or the file that has some; `name` and `address` are our own. One address needs no list. Whether a name among
+    them can be resolved is seen later: one seed that is there is enough."""
     if seeds is None:
         return [], None
     if isinstance(seeds, os.PathLike):
@@ -79,3 +80,12 @@ def look_for(seeds: Seeds | None, name: str, address: str) -> tuple[list[str], S
     for number, place in enumerate(places, 1):
         parse_host_port(place, f"seed {number}")
     return places, None
+
+
+def _is_place(text: str) -> bool:
+    """Whether somebody could be there: anybody may have written into the file."""
+    try:
+        parse_host_port(text, "somebody")
+    except UsageError:
+        return False
+    return True

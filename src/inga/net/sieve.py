@@ -97,7 +97,7 @@ def _if_from(place: HostPort) -> list[Instruction]:
 
 def _place(text: str) -> HostPort | None:
     """Where that is; None if it is no address of IPv4: what another has handed on comes from nowhere. No name is looked up
-    here, unlike in `place_of`: that would stop the reading of datagrams."""
+    here: that would stop the reading of datagrams."""
     host, _, port = text.rpartition(":")
     try:
         socket.inet_aton(host)

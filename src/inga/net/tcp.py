@@ -15,14 +15,15 @@ import logging
 import socket
 import struct
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from contextlib import suppress
 from random import Random
 from typing import cast
 
 from inga.model.errors import UsageError
-from inga.net.address import LOOPBACK_DATAGRAM, HostPort, parse_host_port, why_not
+from inga.net.address import LOOPBACK_DATAGRAM, HostPort, is_address, parse_host_port, why_not
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
+from inga.net.hosts import Hosts
 from inga.net.log import report
 from inga.session.alarms import Backoff
 from inga.stack.native import Direct, Outsider
@@ -68,12 +69,17 @@ RECONNECT, RECONNECT_MAX = 0.05, 2.0
 class TcpCarrier(Carrier):
     """One listening socket, and one connection with each other member."""
 
-    def __init__(self, me: int, addresses: list[HostPort], *, late: bool = False) -> None:
-        """`late`: the others run already, and do not know us yet."""
+    def __init__(self, me: int, places: list[str], hosts: Hosts, *, late: bool = False) -> None:
+        """`hosts` know where we are. `late`: the others run already, and do not know us yet."""
         super().__init__()
-        self.place = addresses[me]
+        own = hosts.find(places[me])
+        assert own is not None
+        self.place = own
         self.is_loopback = self.place[0].startswith("127.")
-        self._members = addresses
+        self._me = me
+        self._places = places
+        self._hosts = hosts
+        self._members: list[HostPort | None] = []
         self._late = late
         self._server: asyncio.Server | None = None
         self._connectors: dict[HostPort, asyncio.Task[None]] = {}
@@ -91,19 +97,25 @@ class TcpCarrier(Carrier):
         except OSError as error:
             raise UsageError(f"cannot listen at {host}:{port}: {why_not(error)}") from None
         self._deliver = deliver
-        self._call(self._members)
+        self._hosts.follow(self._find)
+        self._find()
 
-    def knows(self, me: int, addresses: list[HostPort]) -> None:
-        self._members, self._late = addresses, False
-        for place in [each for each in self._connectors if each not in addresses]:
+    def knows(self, me: int, places: list[str]) -> None:
+        self._me, self._places, self._late = me, places, False
+        self._hosts.keep(places)
+        self._find()
+        for place in [each for each in self._connectors if each not in self._members]:
             self._give_up(place)
-        self._call(addresses)
 
-    def _call(self, places: Iterable[HostPort]) -> None:
-        """Connect with those who do not connect with us."""
-        for place in places:
-            if place > self.place or self._late:
-                self._call_on(place)
+    def _find(self) -> None:
+        """Look where members are, as far as that is known, and connect with those who do not connect with us."""
+        before, self._members = self._members, [self._hosts.find(place) for place in self._places]
+        self._members[self._me] = self.place  # where we listen, whatever our name means by now
+        for place in [each for each in self._connectors if each in before and each not in self._members]:
+            self._give_up(place)
+        for member in self._members:
+            if member is not None and (member > self.place or self._late):
+                self._call_on(member)
 
     def _call_on(self, place: HostPort) -> None:
         """Keep a connection with one."""
@@ -129,7 +141,7 @@ class TcpCarrier(Carrier):
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if isinstance(to, Outsider | Direct):
-            place = outside(to)
+            place = outside(to, self._hosts)
             if place is not None:
                 if place not in self.connections:
                     self._call_on(place)
@@ -143,6 +155,7 @@ class TcpCarrier(Carrier):
 
     def close(self) -> None:
         self._closed = True
+        self._hosts.close()
         if self._server is not None:
             self._server.close()
         for task in self._connectors.values():
@@ -183,9 +196,11 @@ class TcpCarrier(Carrier):
                 if other.place == place:
                     self.connections.setdefault(place, other)
 
-    def _write(self, place: HostPort, datagram: Datagram) -> None:
-        connection = self.connections.get(place)
-        if connection is None:
+    def _write(self, place: HostPort | None, datagram: Datagram) -> None:
+        connection = None if place is None else self.connections.get(place)
+        if place is None:
+            self.counts["unresolved"] += 1
+        elif connection is None:
             self.counts["unconnected"] += 1
         elif not connection.write(datagram):
             self.counts["dropped"] += 1
@@ -311,9 +326,9 @@ class _Connection(asyncio.BufferedProtocol):
     def _greeted(self, frame: memoryview) -> bool:
         """The first frame of whoever calls us says where it listens."""
         try:
-            if frame[:4] != HELLO:
-                raise UsageError("whoever calls says first where it listens, not something else")
             place = parse_host_port(bytes(frame[4:]).decode(), "a caller")
+            if frame[:4] != HELLO or not is_address(place[0]):
+                raise UsageError("whoever calls says first at which address it listens, not something else")
         except (UsageError, UnicodeDecodeError):
             self.refuse("no greeting of a member")
             return False
