@@ -67,10 +67,10 @@ class Driver:
             self._company.notice()
             # An application that waits for what this burst delivers gets to answer before the turn ends.
             if stack.to_deliver and self._reading.reader is not None:
-                self._act(stack.ready(turn=False))
+                self.act(stack.ready(turn=False))
                 self.schedule_end()
             elif not self.is_ending:
-                self._act(stack.ready())
+                self.act(stack.ready())
         except Exception as error:
             self._break(error)
         self._is_idle = True
@@ -94,7 +94,7 @@ class Driver:
         self.is_ending = False
         if not self._is_stopped:
             try:
-                self._act(self._stack.ready(now=self._time()))
+                self.act(self._stack.ready(now=self._time()))
             except Exception as error:
                 self._break(error)
 
@@ -102,11 +102,11 @@ class Driver:
         """What is complete leaves now; the turn goes on."""
         if not self._is_stopped:
             try:
-                self._act(self._stack.ready(turn=False))
+                self.act(self._stack.ready(turn=False))
             except Exception as error:
                 self._break(error)
 
-    def _act(self, ready: Ready) -> None:
+    def act(self, ready: Ready) -> None:
         """Do what the stack wants done."""
         if self._stack.view is not self._view:
             self._view = self._stack.view
@@ -149,7 +149,7 @@ class Driver:
         self._is_idle = False
         try:
             self._stack.tick(self._time())
-            self._act(self._stack.ready())
+            self.act(self._stack.ready())
             self._company.notice()  # what was delayed on purpose comes now
         except Exception as error:
             self._break(error)
@@ -163,7 +163,7 @@ class Driver:
             self._is_broken = True
             try:
                 self._stack.fail(why)
-                self._act(self._stack.ready(now=self._time()))
+                self.act(self._stack.ready(now=self._time()))
                 return
             except Exception:  # of the same mistake, most likely
                 pass
