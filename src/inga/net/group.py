@@ -21,7 +21,7 @@ from inga.net.log import report
 from inga.net.objects import ObjectCalls
 from inga.net.options import ForgedListener
 from inga.net.reading import Reading
-from inga.net.receipt import LiveReceipt, receipts_of_a_group
+from inga.net.receipt import LiveReceipt, Receipts
 from inga.net.states import StateHooks, States
 from inga.net.traces import LiveTraces
 from inga.recipes import find
@@ -47,7 +47,7 @@ class Group(ObjectCalls):
         me: str,
         stack: Stack,
         carrier: Carrier,
-        receipts: type[LiveReceipt],
+        receipts: Receipts,
         *,
         is_addressed: bool = False,
         is_open: bool = False,
@@ -62,7 +62,8 @@ class Group(ObjectCalls):
         self.me = me
         self.stack = stack
         self.carrier = carrier
-        self.receipts = receipts  # a class of this group alone
+        self._receipts = receipts  # the stack makes them by it
+        self.receipts = receipts.kind  # a class of this group alone
         self._identity = stack.member.identity
         self._refuses_concurrent = refuses_concurrent
         self._is_addressed = is_addressed
@@ -443,8 +444,7 @@ class Group(ObjectCalls):
     def _begin_anew(self) -> None:
         """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""
         self._identity = self.stack.member.identity
-        before, self.receipts = self.receipts, receipts_of_a_group()
-        self.stack.issue(self.receipts)
+        before, self.receipts = self.receipts, self._receipts.renew()
         before.ended = "the others went on without us before it was known, and it may be lost"
         for future in before.waiting:
             if not future.done():

@@ -20,7 +20,7 @@ from inga.net.hosts import Hosts
 from inga.net.joining import Joining
 from inga.net.log import report
 from inga.net.options import JoinOptions, complete
-from inga.net.receipt import receipts_of_a_group
+from inga.net.receipt import Receipts
 from inga.net.seeds import SeedFile, Seeds, look_for
 from inga.net.states import StateHooks
 from inga.net.tcp import TcpCarrier
@@ -173,7 +173,7 @@ async def _membership(
         if is_open and view.number == 1:  # it was founded just now
             founders = list(view.names)
             layout = recipe.layout(founders, objects, chosen.protocol)
-    receipts = receipts_of_a_group()
+    receipts = Receipts()
     stack = Stack(
         recipe.build(recipe.keep(chosen, order_said)),
         me,

@@ -11,7 +11,7 @@ class LiveReceipt(Receipt):
     """What `Group.send` returns: how far the message got, to be awaited."""
 
     __slots__ = ()
-    # of one group: `receipts_of_a_group` makes a class for each
+    # of one group: `Receipts` makes a class for each
     levels: ClassVar[tuple[str, ...]] = ()  # those the recipe can reach
     waiting: ClassVar[set[asyncio.Future[None]]] = set()
     ended: ClassVar[str] = ""  # why nothing more will be reached
@@ -35,6 +35,21 @@ class LiveReceipt(Receipt):
             self.waiting.discard(future)
 
 
-def receipts_of_a_group() -> type[LiveReceipt]:
+class Receipts:
+    """Makes the receipts of one group: the stack is given this once, whatever becomes of the member."""
+
+    def __init__(self) -> None:
+        self.kind = _kind()
+
+    def __call__(self) -> LiveReceipt:
+        return self.kind()
+
+    def renew(self) -> type[LiveReceipt]:
+        """What is sent from now on has receipts of another kind."""
+        self.kind = _kind()
+        return self.kind
+
+
+def _kind() -> type[LiveReceipt]:
     """A class of receipts that know the levels of one group, and who waits for them."""
     return type("GroupReceipt", (LiveReceipt,), {"__slots__": (), "waiting": set()})

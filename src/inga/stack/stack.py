@@ -311,10 +311,6 @@ class Stack:
         for record in self.chain.hooks("record"):
             record(book)
 
-    def issue(self, receipt: Callable[[], Receipt]) -> None:
-        """What is sent from now on has receipts of this kind."""
-        self.receipt = receipt
-
     def recall(self, member: int, seq: int) -> Packet | None:
         """A packet that the application knows, if the order keeps it for errors that name it."""
         recall: Callable[[int, int], Packet | None] | None = self.chain.hook("recall")

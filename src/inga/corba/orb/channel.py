@@ -27,7 +27,7 @@ from inga.model.view import View
 from inga.net.address import choose_interface, parse_via
 from inga.net.carrier import ArrivedDatagrams, Deliver, MulticastCarrier
 from inga.net.group import Group
-from inga.net.receipt import receipts_of_a_group
+from inga.net.receipt import Receipts
 from inga.recipes import Options
 from inga.stack.stack import Stack
 
@@ -72,7 +72,7 @@ async def open_requests(
     )
     # Who was there when a sender began gets all of it, also if its very first packets were lost.
     defaults = {"on_gap": "skip", "baseline": "start"} if kind is ReMiop else {}
-    receipts = receipts_of_a_group()
+    receipts = Receipts()
     me = quad(number)
     stack = Stack(
         [Requests(echo=echo), *miop_layers(name, kind, options, sender=number, **defaults)],
