@@ -15,6 +15,7 @@ from inga.cli.main import main
 from inga.report.figures import in_digits, ms
 from inga.report.page import render
 from inga.report.section import Section
+from inga.report.verdict import judge
 from inga.trace import Row
 from inga.trace.drawing import from_rows
 
@@ -407,6 +408,7 @@ def test_hostile_names_are_text(opened: Any) -> None:
     point(page, 3)
     assert HOSTILE[0] in page.locator(".tip").inner_text()
     page.get_by_text("The events in view as a table").click()
+    page.locator(".events tbody tr").first.wait_for()
     assert found.complaints == []
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 3
@@ -699,6 +701,31 @@ def test_red_is_for_broken_promises() -> None:
     assert "Not promised, and not so: 1 delivery came after something that it had caused." in page
     broken = without_scripts(render([lunch()]))
     assert 'class="mark fail"' in broken and "not promised" not in broken
+
+
+@pytest.mark.parametrize(
+    ("promised", "asked", "tone", "told"),
+    [
+        ("fifo", "fifo", "pass", "Every promise was kept: the messages of each sender were delivered in the order"),
+        ("fifo causal views", "fifo", "unknown", "Everything that was checked of what was promised was kept: the messages"),
+        ("fifo causal views", "fifo", "unknown", "in 5 deliveries. Promised, but not checked: causal, views."),
+        ("fifo causal", "causal", "fail", "A promise was broken: 1 delivery came after something that it had caused."),
+        ("atomic views", "atomic", "unknown", "not built. Promised, but not checked: views."),
+        ("fifo", "causal", "unknown", "Nothing that was promised was checked. Promised, but not checked: fifo. Not promised, and not so: 1"),
+        ("", "causal", "unknown", "Nothing was promised. Not promised, and not so: 1"),
+    ],
+)  # fmt: skip
+def test_what_nobody_checked_is_not_said_to_be_kept(promised: str, asked: str, tone: str, told: str) -> None:
+    certificate = lunch().certificate
+    checks = [check for check in certificate["checks"] if check["name"] in asked.split()]
+    section = replace(
+        lunch(),
+        promised=frozenset(promised.split()),
+        certificate={**certificate, "checks": checks, "groups": []},
+    )
+    judged = judge(section)
+    assert judged.tone == tone
+    assert told in judged.text
 
 
 def test_how_it_was_made_is_at_the_end() -> None:
