@@ -399,6 +399,52 @@ def test_two_runs_side_by_side(opened: Any) -> None:
     assert one == other
     page.get_by_label("the other run").select_option("0")
     assert page.locator(".difference").inner_text().startswith("Both runs are the same")
+    assert page.get_by_role("button", name="first difference").is_disabled()
+
+
+@browser_test
+def test_members_without_a_namesake_are_a_difference(opened: Any) -> None:
+    """All of them, or dave alone, who is not in the third run."""
+    names = ["alice", "bob", "cathy"]
+    rows = [row for row in lunch().rows if row.process < len(names)]
+    page = opened(
+        lunch(), lunch(["a", "b", "c", "d"]), replace(lunch(), title="three", names=names, rows=rows)
+    ).page
+    page.locator("#compare").scroll_into_view_if_needed()
+    told, again = page.locator(".difference"), page.get_by_role("button", name="first difference")
+    assert told.inner_text().startswith("No member of one run has a namesake in the other")
+    assert again.is_disabled()
+    for one, other, words in (
+        ("0", "2", "fifo: alice: message 1 of alice: delivered. three: it is not there. "),
+        ("2", "0", "three: it is not there. fifo: alice: message 1 of alice: delivered. "),
+    ):
+        page.get_by_label("one run").select_option(one)
+        page.get_by_label("the other run").select_option(other)
+        start = f"The runs first differ at dave, in thing number 1 that it did. {words}"
+        assert plain(told.inner_text()).startswith(start)
+    assert again.is_enabled()
+
+
+@browser_test
+def test_two_runs_keep_step_when_they_are_spaced_evenly(opened: Any) -> None:
+    page = opened(lunch(), mended(), replace(lunch(), is_timed=False)).page
+    page.locator("#compare").scroll_into_view_if_needed()
+    places = [f".compare .viewer >> nth={at}" for at in (0, 1)]
+    buttons = [page.locator(place).get_by_role("button", name="even spacing") for place in places]
+
+    def steps() -> list[list[Any]]:
+        spacing = "[scene.isEven, viewer.even.getAttribute('aria-pressed'), viewer.even.disabled]"
+        return [state(page, spacing, place) for place in places]
+
+    assert steps() == [[False, "false", False]] * 2
+    buttons[0].click()
+    assert steps() == [[True, "true", False]] * 2
+    one, other = (state(page, "scene.camera", place) for place in places)
+    assert one == other
+    buttons[1].click()
+    assert steps() == [[False, "false", False]] * 2, "and back, from the other one"
+    page.get_by_label("the other run").select_option("2")
+    assert steps() == [[True, "true", True]] * 2, "one of them has no times"
 
 
 @browser_test

@@ -87,7 +87,7 @@ class Viewer {
       legend.append(toggle);
     }
     if (!run.hasTimes) this.even.disabled = true;
-    this.even.setAttribute("aria-pressed", scene.isEven);
+    this.showEven(scene.isEven);
     this.stage.before(legend);
   }
 
@@ -222,9 +222,13 @@ class Viewer {
 
   setEven(isEven) {
     if (!this.run.hasTimes) return;
-    this.even.setAttribute("aria-pressed", isEven);
-    this.act(() => this.scene.setEven(isEven));
+    this.act(() => { this.scene.setEven(isEven); this.showEven(isEven); });
     if (this.witness >= 0) this.choose(this.witness);
+  }
+
+  showEven(isEven) {
+    this.scene.isEven = isEven;
+    this.even.setAttribute("aria-pressed", isEven);
   }
 
   // ---- pointing at something
