@@ -164,10 +164,12 @@ def shades_of(page: Any) -> dict[str, str]:
     )
 
 
-def is_painted(page: Any) -> bool:
+def is_painted(page: Any, where: str = ".viewer >> nth=0") -> bool:
     """Whether anything dark is on the canvas, right of the names."""
     return bool(
-        page.locator(".stage canvas").first.evaluate(
+        page.locator(where)
+        .locator(".stage canvas")
+        .evaluate(
             "(canvas) => { const { data } = canvas.getContext('2d').getImageData(0, 60, canvas.width, canvas.height - 60);"
             "let dark = 0; for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200 && data[at] < 90) dark++; return dark > 20; }"
         )
@@ -560,21 +562,21 @@ def test_a_newcomer_finds_the_violated_pair_in_three_clicks(browser: Any, tmp_pa
 def test_print_is_dark_on_white(browser: Any, tmp_path: Path) -> None:
     """Of a page that is looked at in the dark, too, with a picture that was painted for the screen."""
     path = tmp_path / "report.html"
-    path.write_text(render([lunch()]), encoding="utf-8")
+    path.write_text(render([lunch(), mended()]), encoding="utf-8")
     page = Opened(browser, path, colours="dark").page
     page.wait_for_selector("html[data-opened]", state="attached")
+    assert page.locator(".viewer").count() == 2, "what is side by side is further down, and not opened yet"
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate(FAINT) == []
-    for name, light in (
-        ("ink", "#1d2433"),
-        ("card", "#fff"),
-        ("failSoft", "#fdeaea"),
-        ("objectSoft", "#f1e9fb"),
-    ):
-        assert state(page, f"scene.colours.{name}") == light
+    assert page.locator(".viewer").count() == 4, "it is on the paper"
+    colours = "[scene.colours.ink, scene.colours.card, scene.colours.failSoft, scene.colours.objectSoft]"
+    places = [f".viewer >> nth={at}" for at in range(4)]
+    for place in places:
+        assert state(page, colours, place) == ["#1d2433", "#fff", "#fdeaea", "#f1e9fb"]
+        assert is_painted(page, place)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not page.locator(".bar").first.is_visible() and is_painted(page)
+    assert not page.locator(".bar").first.is_visible()
     sent = page.locator("canvas.sign[data-step=send]").first
     assert sent.evaluate("(sign) => Array.from(sign.getContext('2d').getImageData(8, 8, 1, 1).data)") == [
         29,
@@ -585,6 +587,8 @@ def test_print_is_dark_on_white(browser: Any, tmp_path: Path) -> None:
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen", color_scheme="dark")
     page.evaluate("() => new Promise(requestAnimationFrame)")
+    for place in places:
+        assert state(page, "scene.colours.ink", place) == "#e6e9ef", "back on the screen"
     page.close()
 
 

@@ -103,13 +103,12 @@ function openCompare(place) {
 
 READY.push(() => {
   const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      seen.unobserve(entry.target);
-      openCompare(entry.target);
-    }
+    for (const entry of entries) if (entry.isIntersecting) openOnce(entry.target);
   }, { rootMargin: "200px" });
-  for (const place of document.querySelectorAll(".compare")) seen.observe(place);
+  for (const place of document.querySelectorAll(".compare")) {
+    UNOPENED.set(place, openCompare);
+    seen.observe(place);
+  }
 });
 
 openViewers();

@@ -459,6 +459,7 @@ function swatch(colour, kind) { return make("span", "swatch " + kind + " of-" + 
 
 const VIEWERS = new Map();
 const READY = [];
+const UNOPENED = new Map();  // places that are filled when one comes near them, and how
 
 async function openViewers() {
   const started = performance.now();
@@ -479,9 +480,16 @@ async function openViewers() {
   document.documentElement.dataset.opened = Math.round(performance.now());
 }
 
+function openOnce(place) {
+  const open = UNOPENED.get(place);
+  if (UNOPENED.delete(place)) open(place);
+}
+
+// At once, and not with the next frame: what is printed has none. Of paper one sees all, so all is opened.
 function paintAll(isPrinting) {
   document.documentElement.classList.toggle("printing", isPrinting);
-  for (const each of VIEWERS.values()) each.scene.paint();
+  if (isPrinting) for (const place of UNOPENED.keys()) openOnce(place);
+  for (const place of document.querySelectorAll(".viewer")) place.viewer?.scene?.paint();
   document.querySelectorAll("canvas.sign").forEach(paintSign);
 }
 
