@@ -277,6 +277,23 @@ def test_the_violation_is_shown_at_once_and_can_be_left_and_found_again(opened: 
 
 
 @browser_test
+def test_a_broken_promise_is_shown_before_what_was_not_promised(opened: Any) -> None:
+    """Also where only what was not promised has a chain of causes; of promises one that has."""
+    section = lunch()
+    fifo, causal, _ = section.certificate["checks"]
+    chained = causal["witnesses"][0]
+    bare = {**chained, "check": "fifo", "chain": [], "text": "bare"}
+    fifo |= {"verdict": "fail", "violations": 1, "witnesses": [bare]}
+    checks = [causal, fifo]
+    shown = replace(
+        section, certificate={**section.certificate, "checks": checks}, promised=frozenset({"fifo"})
+    )
+    assert opened(shown).page.locator(".violation").inner_text() == "2 of 2 · fifo bare"
+    fifo["witnesses"] = [bare, {**bare, "chain": chained["chain"], "text": "explained"}]
+    assert opened(shown).page.locator(".violation").inner_text() == "3 of 3 · fifo explained"
+
+
+@browser_test
 def test_pointing_at_a_packet_shows_its_causes_and_effects(opened: Any) -> None:
     page = opened(lunch()).page
     page.get_by_label("jump to a violation").select_option("-1")

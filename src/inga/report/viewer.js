@@ -470,7 +470,7 @@ async function openViewers() {
       VIEWERS.set(place.dataset.trace, viewer);
       viewer.scene.paint();
       viewer.tellStatus();
-      if (run.witnesses.length) viewer.choose(Math.max(run.witnesses.findIndex((witness) => witness.chain.length > 1), 0));
+      if (run.witnesses.length) viewer.choose(firstToShow(run.witnesses));
     } catch (error) {
       place.append(make("p", "muted", "The diagram cannot be shown here: " + error.message + ". It needs a browser of 2023 or later."));
     }
@@ -478,6 +478,12 @@ async function openViewers() {
   for (const each of READY) each();
   document.documentElement.dataset.drawn = Math.round(performance.now() - started);
   document.documentElement.dataset.opened = Math.round(performance.now());
+}
+
+// A promise that was broken, if there is one, and of those one that can be explained by a chain of causes.
+function firstToShow(witnesses) {
+  const rank = ({ promised, chain }) => 2 * promised + (chain.length > 1);
+  return witnesses.reduce((best, each, at) => rank(each) > rank(witnesses[best]) ? at : best, 0);
 }
 
 function openOnce(place) {
