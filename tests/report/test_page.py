@@ -362,12 +362,15 @@ def test_time_is_time_and_order_is_called_order(opened: Any) -> None:
 
 @browser_test
 def test_search_and_filters(opened: Any) -> None:
-    page = opened(lunch()).page
+    for_ever = Row(0, 2, 20_000_000, "hold", 1, 1, 3, None, (1, 2, 0, 0), 4)
+    page = opened(replace(lunch(), rows=[*lunch().rows, for_ever])).page
     page.get_by_label("jump to a violation").select_option("-1")
     field, hits = page.get_by_label("search"), page.locator(".hits")
     for words, found in (
         ("from:bob to:dave held>2ms", "2 events"),
-        ("from:bob held>5ms", "0 events"),
+        ("from:bob to:dave held>5ms", "0 events"),
+        ("held>5ms", "1 event"),  # and is to this day
+        ("at:alice held<1s", "0 events"),
         ("delay>10ms", "1 event"),
         ("is:sent", "2 events"),
         ("cathy", "2 events"),
