@@ -112,8 +112,9 @@ def measured() -> Section:
         "held_by": [{"process": 3, "src": 0, "seq": 1, "held": 1, "ms": 2.5, "ms_max": 2.5}],
         "windows": [{"process": 0, "closed": 2, "ms": 3.0, "ms_max": 2.0, "share": 0.25}],
         "rates": [
-            {"from_ms": at, "length_ms": 1.0, "sends": 1, "deliveries": at, "control": 0, "repair": 1}
-            for at in range(5)
+            {"from_ms": at, "length_ms": 1.0, "process": at % 4, "sends": 1, "deliveries": at, "control": 0, "repair": 1,
+             "closed": at // 6, "allowed": (11 - at) * 100_000_000 if at else None}
+            for at in range(10) if at != 5
         ],
     }  # fmt: skip
     return replace(lunch(), measured=tables)
@@ -830,10 +831,38 @@ def test_figures_say_what_was_measured() -> None:
         "9 packets waited for another (180.0% of the deliveries): half of them at most 2 ms, the longest 50 ms.",
         "packet 1 of <bdi>alice</bdi>",
         "alice</bdi> had to wait most: 25% of its time, 2 times.",
-        "At most 4,000 deliveries a second",
+        "At most 9,000 deliveries a second",
+        "bob</bdi> was permitted least: 200M bit/s. The 3 that were permitted least of 4 are shown.",
     ):
         assert words in page, words
     assert "no clock" in render([replace(measured(), reason="no clock")])
+
+
+def test_lines_over_time_go_where_the_numbers_say() -> None:
+    """From 0 to 10 ms and from 0 to the highest: nothing happened in the sixth part, a rate is good until another is said."""
+    pictures = dict(
+        re.findall(r'aria-label="([^"]* over time)">(.*?)</svg>', render([measured()]), re.DOTALL)
+    )
+
+    def lines(label: str, height: float = 150) -> dict[str, list[tuple[int, float]]]:
+        found = re.findall(r'points="([^"]*)"/><text class="key[^>]*>([^<]*)', pictures[label])
+        return {name: [_value(point, height) for point in points.split()] for points, name in found}
+
+    def _value(point: str, height: float) -> tuple[int, float]:
+        x, y = map(float, point.split(","))
+        return round((x - 40) / 372 * 10), round((height - 22 - y) / (height - 44), 2)
+
+    told = lines("packets per second over time")
+    assert list(told) == ["deliveries", "sends", "repairs"]
+    assert told["deliveries"][4:7] == [(4, 0.44), (5, 0), (6, 0.67)] and told["deliveries"][9] == (9, 1)
+    assert lines("windows closed per second over time", 90) == {
+        "closings": [(at, at // 6) for at in range(10)]
+    }
+    assert lines("permitted bits per second over time") == {
+        "bob": [(1, 1), (9, 1), (9, 0.2), (10, 0.2)],
+        "alice": [(4, 0.7), (8, 0.7), (8, 0.3), (10, 0.3)],
+        "dave": [(3, 0.8), (7, 0.8), (7, 0.4), (10, 0.4)],
+    }
 
 
 def test_packets_are_called_packets_where_they_carry_several_messages() -> None:
