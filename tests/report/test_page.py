@@ -471,6 +471,20 @@ def test_two_runs_keep_step_when_they_are_spaced_evenly(opened: Any) -> None:
 
 
 @browser_test
+def test_an_arrow_is_drawn_however_far_it_goes(opened: Any) -> None:
+    """Also that of a sender who delivers its own message, to a receipt that is thousands of events further on."""
+    rows = [
+        Row(0, 1, 0, "send", 1, 0, 1),
+        Row(0, 2, 1, "deliver", 1, 0, 1),
+        *(Row(1, at, 10 * at, "send", 1, 1, at) for at in range(1, 4000)),
+        Row(2, 1, 50_000, "deliver", 1, 0, 1),
+    ]
+    page = opened(replace(lunch(), rows=rows)).page
+    drawn = "(scene.look(0, 100), scene.paint(), scene.drawn.map(({ copy }) => viewer.run.copyProcess[copy]))"
+    assert sorted(state(page, drawn)) == [0, 2]
+
+
+@browser_test
 def test_hostile_names_are_text(opened: Any) -> None:
     found = opened(lunch(HOSTILE))
     page = found.page
