@@ -241,7 +241,7 @@ def test_it_opens_alone_and_in_silence(opened: Any) -> None:
 
 @browser_test
 def test_verdicts_numbers_and_definitions(opened: Any) -> None:
-    page = opened(lunch(), lunch(["a", "b", "c", "d"])).page
+    page = opened(measured(), lunch(["a", "b", "c", "d"])).page
     told = page.locator("header .verdict").all_inner_texts()
     assert len(told) == 2
     assert told[0].endswith("A promise was broken: 1 delivery came after something that it had caused.")
@@ -255,6 +255,12 @@ def test_verdicts_numbers_and_definitions(opened: Any) -> None:
     assert not definition.is_visible()
     tile.locator("summary").click()
     assert definition.is_visible()
+    figures = page.locator("figure").all()
+    assert len(figures) == 7
+    for figure in figures:
+        assert not figure.locator("details p").is_visible()
+        figure.get_by_text("What is this?").click()
+        assert figure.locator("details p").is_visible()
 
 
 @browser_test
@@ -345,6 +351,67 @@ def test_it_pans_and_zooms_by_mouse_wheel_and_keys(opened: Any) -> None:
     assert plain(page.locator(".tip").inner_text()).startswith("message 1 of alice")
 
 
+def crowd() -> Section:
+    """More members than are in view, each of whom says something."""
+    rows = [Row(at, 1, at * 1_000_000, "send", 1, at, 1) for at in range(40)]
+    return replace(lunch(), title="crowd", names=[f"m{at}" for at in range(40)], rows=rows)
+
+
+@browser_test
+def test_every_other_way_to_move_about(opened: Any) -> None:
+    """By double click, two fingers, the strip, arrow keys and the wheel sideways, in one page."""
+    page = opened(crowd()).page
+    canvas = page.locator(".stage canvas")
+    page.get_by_label("jump to a violation").select_option("-1")
+    page.get_by_role("button", name="all", exact=True).click()
+    canvas.scroll_into_view_if_needed()
+    box, whole = canvas.bounding_box(), span(page)
+    left, plot = float(state(page, "scene.gutter")), float(state(page, "scene.plot"))
+    x, y = box["x"] + left + plot / 2, box["y"] + 62  # in the middle, above the first line
+
+    def place() -> float:
+        return float(state(page, "(scene.camera.from + scene.camera.to) / 2 / scene.length"))
+
+    page.mouse.dblclick(x, y)
+    assert eventually(page, lambda: span(page) == pytest.approx(whole / 3, rel=0.01))
+    assert place() == pytest.approx(0.5, abs=0.01), "about where it was clicked"
+
+    fingers = page.context.new_cdp_session(page)
+    for kind, away in (("touchStart", 40), ("touchMove", 60), ("touchMove", 80), ("touchEnd", 0)):
+        points = [{"x": x + side * away, "y": y, "id": side} for side in (-1, 1)] if away else []
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert eventually(page, lambda: span(page) == pytest.approx(whole / 6, rel=0.01))
+    assert page.evaluate("visualViewport.scale") == 1, "the diagram is zoomed, not the page"
+
+    page.mouse.move(box["x"] + left + plot * 0.2, box["y"] + 10)
+    page.mouse.down()
+    assert eventually(page, lambda: place() == pytest.approx(0.2, abs=0.01))
+    page.mouse.move(box["x"] + left + plot * 0.7, box["y"] + 10)
+    page.mouse.up()
+    assert eventually(page, lambda: place() == pytest.approx(0.7, abs=0.01))
+    assert span(page) == pytest.approx(whole / 6, rel=0.01)
+
+    def moved(act: Callable[[], None]) -> float:
+        """By how many pixels an act moves what is in view to the left."""
+        before = x_of(page, 20)
+        act()
+        assert eventually(page, lambda: x_of(page, 20) != before)
+        return before - x_of(page, 20)
+
+    assert moved(lambda: canvas.press("ArrowLeft")) == pytest.approx(-80)
+    assert moved(lambda: canvas.press("ArrowRight")) == pytest.approx(80)
+    page.mouse.move(x, y)
+    assert moved(lambda: page.mouse.wheel(50, 0)) == pytest.approx(50)
+    page.keyboard.down("Shift")
+    assert moved(lambda: page.mouse.wheel(0, 70)) == pytest.approx(70)
+    page.keyboard.up("Shift")
+    assert span(page) == pytest.approx(whole / 6, rel=0.01)
+    lane = state(page, "scene.laneHeight")
+    for key, top in (("ArrowDown", lane), ("ArrowDown", 2 * lane), ("ArrowUp", lane)):
+        canvas.press(key)
+        assert state(page, "scene.top") == top
+
+
 @browser_test
 def test_time_is_time_and_order_is_called_order(opened: Any) -> None:
     page = opened(lunch()).page
@@ -420,6 +487,15 @@ def test_two_runs_side_by_side(opened: Any) -> None:
     page.locator(".compare .viewer").nth(0).get_by_role("button", name="zoom in", exact=True).click()
     one, other = (state(page, "scene.camera", f".compare .viewer >> nth={at}") for at in (0, 1))
     assert one == other
+    where = ".compare .viewer >> nth=0"
+    page.locator(where).get_by_role("button", name="all", exact=True).click()
+    assert state(page, "scene.camera.to - scene.camera.from > scene.length", where)
+    page.get_by_role("button", name="first difference").click()
+    near = "[scene.camera.to - scene.camera.from < scene.length / 8, scene.camera.from < scene.where(scene.marked), scene.where(scene.marked) < scene.camera.to]"
+    assert state(page, near, where) == [True, True, True], "it is looked at closely"
+    page.get_by_label("one run").select_option("1")
+    assert page.locator(".difference").inner_text().startswith("Both runs are the same")
+    page.get_by_label("one run").select_option("0")
     page.get_by_label("the other run").select_option("0")
     assert page.locator(".difference").inner_text().startswith("Both runs are the same")
     assert page.get_by_role("button", name="first difference").is_disabled()
@@ -553,13 +629,31 @@ def test_a_hundred_thousand_members_and_endless_texts(opened: Any) -> None:
 def test_runs_with_nothing_to_see_are_opened_too(opened: Any, rows: list[Row]) -> None:
     """No event, one, or all of them at one moment: every control can be used."""
     found = opened(replace(lunch(), rows=rows))
-    for button in found.page.locator(".viewer button:enabled").all():
+    page = found.page
+    assert page.locator(".viewer").count() == bool(rows)
+    if not rows:
+        assert page.get_by_text("There are no events to draw").is_visible() and found.complaints == []
+        return
+    for button in page.locator(".viewer button:enabled").all():
         button.click()
-    for key in "+-0npvV":
-        found.page.locator(".stage canvas, body").last.press(key)
-    found.page.locator(".stage canvas, body").last.press("Escape")
-    assert found.complaints == []
-    assert found.page.locator(".viewer").count() == bool(rows)
+        assert state(page, "scene.camera.to > scene.camera.from"), button
+    assert page.locator(".legend button[aria-pressed=true]").count() == 0 and not state(
+        page, "scene.shown.size"
+    )
+    canvas = page.locator(".stage canvas")
+    for key, effect in (
+        ("+", "scene.camera.to > scene.camera.from"),  # there is no less than a moment
+        ("-", "scene.camera.to > scene.camera.from"),
+        ("0", "scene.camera.from < 0 && scene.camera.to > scene.length"),
+        ("n", "scene.pinned === 0 && !viewer.tip.hidden"),
+        ("p", "scene.pinned === 0"),
+        ("v", "viewer.witness === 0 && !viewer.note.hidden"),
+        ("V", "viewer.witness === 0"),
+        ("Escape", "viewer.witness < 0 && scene.pinned < 0 && viewer.tip.hidden && viewer.note.hidden"),
+    ):
+        canvas.press(key)
+        assert state(page, effect), key
+    assert is_painted(page) and found.complaints == []
 
 
 @browser_test
