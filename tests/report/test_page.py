@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -74,15 +75,38 @@ def lunch(names: list[str] | None = None) -> Section:
     )
 
 
+def noted(step: str, *rows: tuple[int, int | None, int]) -> list[dict[str, Any]]:
+    """The table of steps: of each process and peer, and of each process in all, how many rows."""
+    sums = Counter[int]()
+    for process, _, count in rows:
+        sums[process] += count
+    lines = [*rows, *((process, None, count) for process, count in sums.items())]
+    found = {
+        (process, peer): count for process, peer, count in lines
+    }  # rows without a peer are only in the sum
+    return [
+        {"step": step, "process": p, "peer": q, "count": count, "n": None} for (p, q), count in found.items()
+    ]
+
+
 def test_a_crash_is_one_however_many_note_it() -> None:
-    """Cathy fails: three others note it. In the next view dave does."""
-    noted = [Row(process, 9, 30_000_000, "crash", 1, peer=2) for process in (0, 1, 3)]
-    drawing = from_rows([*noted, Row(0, 10, 40_000_000, "crash", 2, peer=2)])
-    section = replace(lunch(), drawing=drawing, rows=[])
-    assert "<b>2</b><span>crashes</span>" in render([section])
-    one = replace(section, drawing=from_rows(noted))
-    assert "<b>1</b><span>crash</span>" in render([one])
+    """Cathy fails: three others note it. Dave was taken for dead, is told so, and notes it himself."""
+    steps = noted("crash", (0, 2, 1), (1, 2, 1), (3, 2, 1), (0, 3, 1), (3, None, 1))
+    assert "<b>2</b><span>crashes" in render([replace(lunch(), measured={"steps": steps})])
+    one = replace(lunch(), measured={"steps": noted("crash", (3, None, 1))})
+    assert "<b>1</b><span>crash<" in render([one])
     assert "<span>crash" not in render([lunch()])
+
+
+def test_views_of_two_parts_are_two_though_they_have_one_number() -> None:
+    """Alice leads to views 1, 2 and 4, of which bob, who was cut off with cathy, has 1 and 4; and bob to another 2 and to 3, after
+    which he fails: cathy alone has it."""
+    rows = [(0, 0, 3), (1, 0, 2), (2, 0, 2), (1, 1, 1), (2, 1, 2)]
+    assert "<b>5</b><span>views" in render([replace(lunch(), measured={"steps": noted("view", *rows)})])
+    older = noted("view", (0, None, 3), (1, None, 2))
+    assert "<b>3</b><span>views" in render([replace(lunch(), measured={"steps": older})]), (
+        "leaders are not named"
+    )
 
 
 def mended() -> Section:

@@ -4,6 +4,7 @@ All of it comes from tables of `inga metrics`. A number is a `details` element: 
 by keyboard and without any script. Pictures are SVG in the colours of the page; each has its numbers as text.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from math import log10
@@ -11,7 +12,6 @@ from typing import Any
 
 from inga.report.section import Section
 from inga.report.verdict import text
-from inga.trace.drawing import STEPS_DRAWN
 
 MEMBERS_SHOWN = 10
 HELD_SHOWN = 5
@@ -84,17 +84,31 @@ def _plural(word: str, count: int, ending: str = "s") -> str:
 
 
 def _crashes(section: Section) -> int:
-    """Each once, however many members noted it."""
-    drawing = section.drawing
-    if drawing is None:
-        return 0
-    crashed = drawing.step == STEPS_DRAWN.index("crash")
-    return len({*zip(drawing.view[crashed].tolist(), drawing.peer[crashed].tolist(), strict=True)})
+    """Members, each once, however many noted it; one that names nobody means itself."""
+    named, alone = _by_peer(section, "crash")
+    return len({*named, *alone})
 
 
 def _views(section: Section) -> int:
-    drawing = section.drawing
-    return 0 if drawing is None else len({int(view) for view in set(drawing.view.tolist()) if view > 0})
+    """A view is known by its number and by who led the change to it. Of those that one led, some member has seen them all: mostly
+    the leader."""
+    led, alone = _by_peer(section, "view")
+    return sum(led.values()) + max(alone.values(), default=0)
+
+
+def _by_peer(section: Section, step: str) -> tuple[dict[int, int], dict[int, int]]:
+    """Rows of a step that name somebody: by whom they name, as many as one process has at most. And by process, those that name
+    nobody: what is counted of it in all, less what names others."""
+    named: dict[int, int] = {}
+    alone: Counter[int] = Counter()
+    for row in section.measured.get("steps", ()):
+        process, peer, count = row["process"], row["peer"], row["count"]
+        if row["step"] != step or process is None:
+            continue
+        alone[process] += count if peer is None else -count
+        if peer is not None:
+            named[peer] = max(named.get(peer, 0), count)
+    return named, +alone
 
 
 class _Totals:
