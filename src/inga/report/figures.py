@@ -20,7 +20,7 @@ WIDTH = 420
 LABEL, ROOM = 104, 128  # to the left and to the right of bars
 
 TableRows = Sequence[Mapping[str, Any]]
-Line = list[tuple[float, float]]
+Curve = list[tuple[float, float]]
 """When, in milliseconds of the run, and how much."""
 
 _LEVELS = {
@@ -212,7 +212,7 @@ def _rate(section: Section) -> str:
     )
 
 
-def _over_time(section: Section, **columns: str) -> dict[str, Line]:
+def _over_time(section: Section, **columns: str) -> dict[str, Curve]:
     """Of some columns of `rates`, by the names for them: how much a second in each part of the run, all members together. Parts
     in which nothing happened have no rows."""
     rows = section.measured.get("rates", ())
@@ -234,7 +234,7 @@ def _length(section: Section) -> float:
 
 def _permitted(section: Section) -> str:
     """Of a paced order. Members only say a rate when it changes, so each is good until the next."""
-    said: dict[int, Line] = {}
+    said: dict[int, Curve] = {}
     for row in sorted(section.measured.get("rates", ()), key=lambda row: row["from_ms"]):
         if row["allowed"] is not None:
             line = said.setdefault(row["process"], [])
@@ -405,7 +405,7 @@ def _bars(rows: Sequence[tuple[str, float, str]], label: str) -> str:
     return _svg(14 + len(rows) * step, label, parts)
 
 
-def _lines(lines: Mapping[str, Line], length: float, label: str, height: float = 150) -> str:
+def _lines(lines: Mapping[str, Curve], length: float, label: str, height: float = 150) -> str:
     """Rates over time, each with its name, and the highest value of all."""
     left, right, top, bottom = 40, 8, 22, 22
     highest = max(max(value for _, value in line) for line in lines.values()) or 1.0
