@@ -71,11 +71,14 @@ def test_whoever_certifies_can_write_the_page(
 
 
 def test_the_number_of_events_is_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    simulate_trial(Trial("causal", members=3, messages=20, seed=1), tmp_path / "run")
+    """Of the diagram: what happened is counted in the whole trace."""
+    simulate_trial(Trial("causal", members=4, messages=20, seed=1, crash=1), tmp_path / "run")
     words = ["report", str(tmp_path / "run"), "--engine", "local", "--quiet"]
     assert main([*words, "--events", "50"]) == 0
-    found = re.search(r"The first (\d+) events are here", (tmp_path / "run" / "report.html").read_text())
+    page = (tmp_path / "run" / "report.html").read_text()
+    found = re.search(r"The first (\d+) events are here", page)
     assert found is not None and 20 < int(found[1]) <= 50
+    assert "<b>2</b><span>views" in page and "<b>1</b><span>crash<" in page
     capsys.readouterr()
     assert main([*words, "--events", "0"]) == 2
     assert "--events is at least 1" in capsys.readouterr().err

@@ -285,8 +285,20 @@ def test_verdicts_are_counted_by_name(lab: Lab, tmp_path: Path) -> None:
     assert all(verdict in page for verdict in VERDICTS)
 
 
-def test_another_program_has_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = papers.program_digest()
-    assert before == papers.program_digest() and len(before) == 64
+def test_another_program_has_another_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another source, style, script or compiled module; but not another bytecode, which is made while a program runs."""
+    here = tmp_path / "inga/lab/papers/__init__.py"
+    here.parent.mkdir(parents=True)
+    monkeypatch.setattr(papers, "__file__", str(here))
+    found = [papers.program_digest()]
+    for name in ("model.py", "page.css", "play.js", "model.cpython-311-x86_64-linux-gnu.so"):
+        (tmp_path / "inga" / name).write_text("1")
+        found.append(papers.program_digest())
+    (tmp_path / "inga/page.css").write_text("2")
+    found.append(papers.program_digest())
     monkeypatch.setattr("platform.python_version", lambda: "9.9.9")
-    assert papers.program_digest() != before
+    found.append(papers.program_digest())
+    assert len({*found}) == 7 and {len(each) for each in found} == {64}
+    (tmp_path / "inga/__pycache__").mkdir()
+    (tmp_path / "inga/__pycache__/model.cpython-311.pyc").write_text("1")
+    assert papers.program_digest() == found[-1]

@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ from inga.model.stats import MemberStats, Stats, Traffic
 from inga.net import serving
 from inga.net.metrics import COUNTER, METRICS, exposition
 from inga.net.serving import MetricsServer, is_healthy, is_ready, serve_metrics
-from inga.net.telemetry import Collector, observe, otel_name
+from inga.net.telemetry import Collector, FromAnyThread, observe, otel_name
 from inga.sim import Sim
 
 from .helpers import Party, Run, texts
@@ -274,6 +276,27 @@ def test_a_thread_gets_what_was_known_when_the_loop_is_gone(monkeypatch: pytest.
     collector = asyncio.run(make())
     sent = next(family for family in collector.collect() if family.name == "inga_messages_sent")
     assert [sample.value for sample in sent.samples] == [1]
+
+
+def test_the_loop_does_not_wait_for_a_thread_that_waits_for_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may collect in its loop while a scraper asks from a thread."""
+    monkeypatch.setattr("inga.net.telemetry.FRESH", -1.0)
+    monkeypatch.setattr("inga.net.telemetry.PATIENCE", 5.0)
+
+    async def main() -> None:
+        stats, loop, waits = FromAnyThread(Aged()), asyncio.get_running_loop(), Event()
+        soon = loop.call_soon_threadsafe
+        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *asked: (soon(*asked), waits.set()))
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(stats)
+            assert waits.wait(60)
+            assert stats().sent == 2
+            assert not other.done(), "nor has the thread given up meanwhile"
+            assert (await asyncio.wrap_future(other)).sent == 3
+
+    run(main())
 
 
 # What goes with them

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from inga.cli.main import main
 from inga.report.figures import in_digits, ms
 from inga.report.page import render
 from inga.report.section import Section
+from inga.report.verdict import judge
 from inga.trace import Row
 from inga.trace.drawing import from_rows
 
@@ -73,15 +75,38 @@ def lunch(names: list[str] | None = None) -> Section:
     )
 
 
+def noted(step: str, *rows: tuple[int, int | None, int]) -> list[dict[str, Any]]:
+    """The table of steps: of each process and peer, and of each process in all, how many rows."""
+    sums = Counter[int]()
+    for process, _, count in rows:
+        sums[process] += count
+    lines = [*rows, *((process, None, count) for process, count in sums.items())]
+    found = {
+        (process, peer): count for process, peer, count in lines
+    }  # rows without a peer are only in the sum
+    return [
+        {"step": step, "process": p, "peer": q, "count": count, "n": None} for (p, q), count in found.items()
+    ]
+
+
 def test_a_crash_is_one_however_many_note_it() -> None:
-    """Cathy fails: three others note it. In the next view dave does."""
-    noted = [Row(process, 9, 30_000_000, "crash", 1, peer=2) for process in (0, 1, 3)]
-    drawing = from_rows([*noted, Row(0, 10, 40_000_000, "crash", 2, peer=2)])
-    section = replace(lunch(), drawing=drawing, rows=[])
-    assert "<b>2</b><span>crashes</span>" in render([section])
-    one = replace(section, drawing=from_rows(noted))
-    assert "<b>1</b><span>crash</span>" in render([one])
+    """Cathy fails: three others note it. Dave was taken for dead, is told so, and notes it himself."""
+    steps = noted("crash", (0, 2, 1), (1, 2, 1), (3, 2, 1), (0, 3, 1), (3, None, 1))
+    assert "<b>2</b><span>crashes" in render([replace(lunch(), measured={"steps": steps})])
+    one = replace(lunch(), measured={"steps": noted("crash", (3, None, 1))})
+    assert "<b>1</b><span>crash<" in render([one])
     assert "<span>crash" not in render([lunch()])
+
+
+def test_views_of_two_parts_are_two_though_they_have_one_number() -> None:
+    """Alice leads to views 1, 2 and 4, of which bob, who was cut off with cathy, has 1 and 4; and bob to another 2 and to 3, after
+    which he fails: cathy alone has it."""
+    rows = [(0, 0, 3), (1, 0, 2), (2, 0, 2), (1, 1, 1), (2, 1, 2)]
+    assert "<b>5</b><span>views" in render([replace(lunch(), measured={"steps": noted("view", *rows)})])
+    older = noted("view", (0, None, 3), (1, None, 2))
+    assert "<b>3</b><span>views" in render([replace(lunch(), measured={"steps": older})]), (
+        "leaders are not named"
+    )
 
 
 def mended() -> Section:
@@ -111,8 +136,9 @@ def measured() -> Section:
         "held_by": [{"process": 3, "src": 0, "seq": 1, "held": 1, "ms": 2.5, "ms_max": 2.5}],
         "windows": [{"process": 0, "closed": 2, "ms": 3.0, "ms_max": 2.0, "share": 0.25}],
         "rates": [
-            {"from_ms": at, "length_ms": 1.0, "sends": 1, "deliveries": at, "control": 0, "repair": 1}
-            for at in range(5)
+            {"from_ms": at, "length_ms": 1.0, "process": at % 4, "sends": 1, "deliveries": at, "control": 0, "repair": 1,
+             "closed": at // 6, "allowed": (11 - at) * 100_000_000 if at else None}
+            for at in range(10) if at != 5
         ],
     }  # fmt: skip
     return replace(lunch(), measured=tables)
@@ -163,10 +189,12 @@ def shades_of(page: Any) -> dict[str, str]:
     )
 
 
-def is_painted(page: Any) -> bool:
+def is_painted(page: Any, where: str = ".viewer >> nth=0") -> bool:
     """Whether anything dark is on the canvas, right of the names."""
     return bool(
-        page.locator(".stage canvas").first.evaluate(
+        page.locator(where)
+        .locator(".stage canvas")
+        .evaluate(
             "(canvas) => { const { data } = canvas.getContext('2d').getImageData(0, 60, canvas.width, canvas.height - 60);"
             "let dark = 0; for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200 && data[at] < 90) dark++; return dark > 20; }"
         )
@@ -237,7 +265,7 @@ def test_it_opens_alone_and_in_silence(opened: Any) -> None:
 
 @browser_test
 def test_verdicts_numbers_and_definitions(opened: Any) -> None:
-    page = opened(lunch(), lunch(["a", "b", "c", "d"])).page
+    page = opened(measured(), lunch(["a", "b", "c", "d"])).page
     told = page.locator("header .verdict").all_inner_texts()
     assert len(told) == 2
     assert told[0].endswith("A promise was broken: 1 delivery came after something that it had caused.")
@@ -251,6 +279,12 @@ def test_verdicts_numbers_and_definitions(opened: Any) -> None:
     assert not definition.is_visible()
     tile.locator("summary").click()
     assert definition.is_visible()
+    figures = page.locator("figure").all()
+    assert len(figures) == 7
+    for figure in figures:
+        assert not figure.locator("details p").is_visible()
+        figure.get_by_text("What is this?").click()
+        assert figure.locator("details p").is_visible()
 
 
 @browser_test
@@ -271,6 +305,23 @@ def test_the_violation_is_shown_at_once_and_can_be_left_and_found_again(opened: 
     assert page.locator(".violation").is_visible()
     page.locator(".stage canvas").press("Escape")
     assert page.locator(".violation").is_hidden()
+
+
+@browser_test
+def test_a_broken_promise_is_shown_before_what_was_not_promised(opened: Any) -> None:
+    """Also where only what was not promised has a chain of causes; of promises one that has."""
+    section = lunch()
+    fifo, causal, _ = section.certificate["checks"]
+    chained = causal["witnesses"][0]
+    bare = {**chained, "check": "fifo", "chain": [], "text": "bare"}
+    fifo |= {"verdict": "fail", "violations": 1, "witnesses": [bare]}
+    checks = [causal, fifo]
+    shown = replace(
+        section, certificate={**section.certificate, "checks": checks}, promised=frozenset({"fifo"})
+    )
+    assert opened(shown).page.locator(".violation").inner_text() == "2 of 2 · fifo bare"
+    fifo["witnesses"] = [bare, {**bare, "chain": chained["chain"], "text": "explained"}]
+    assert opened(shown).page.locator(".violation").inner_text() == "3 of 3 · fifo explained"
 
 
 @browser_test
@@ -324,6 +375,67 @@ def test_it_pans_and_zooms_by_mouse_wheel_and_keys(opened: Any) -> None:
     assert plain(page.locator(".tip").inner_text()).startswith("message 1 of alice")
 
 
+def crowd() -> Section:
+    """More members than are in view, each of whom says something."""
+    rows = [Row(at, 1, at * 1_000_000, "send", 1, at, 1) for at in range(40)]
+    return replace(lunch(), title="crowd", names=[f"m{at}" for at in range(40)], rows=rows)
+
+
+@browser_test
+def test_every_other_way_to_move_about(opened: Any) -> None:
+    """By double click, two fingers, the strip, arrow keys and the wheel sideways, in one page."""
+    page = opened(crowd()).page
+    canvas = page.locator(".stage canvas")
+    page.get_by_label("jump to a violation").select_option("-1")
+    page.get_by_role("button", name="all", exact=True).click()
+    canvas.scroll_into_view_if_needed()
+    box, whole = canvas.bounding_box(), span(page)
+    left, plot = float(state(page, "scene.gutter")), float(state(page, "scene.plot"))
+    x, y = box["x"] + left + plot / 2, box["y"] + 62  # in the middle, above the first line
+
+    def place() -> float:
+        return float(state(page, "(scene.camera.from + scene.camera.to) / 2 / scene.length"))
+
+    page.mouse.dblclick(x, y)
+    assert eventually(page, lambda: span(page) == pytest.approx(whole / 3, rel=0.01))
+    assert place() == pytest.approx(0.5, abs=0.01), "about where it was clicked"
+
+    fingers = page.context.new_cdp_session(page)
+    for kind, away in (("touchStart", 40), ("touchMove", 60), ("touchMove", 80), ("touchEnd", 0)):
+        points = [{"x": x + side * away, "y": y, "id": side} for side in (-1, 1)] if away else []
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert eventually(page, lambda: span(page) == pytest.approx(whole / 6, rel=0.01))
+    assert page.evaluate("visualViewport.scale") == 1, "the diagram is zoomed, not the page"
+
+    page.mouse.move(box["x"] + left + plot * 0.2, box["y"] + 10)
+    page.mouse.down()
+    assert eventually(page, lambda: place() == pytest.approx(0.2, abs=0.01))
+    page.mouse.move(box["x"] + left + plot * 0.7, box["y"] + 10)
+    page.mouse.up()
+    assert eventually(page, lambda: place() == pytest.approx(0.7, abs=0.01))
+    assert span(page) == pytest.approx(whole / 6, rel=0.01)
+
+    def moved(act: Callable[[], None]) -> float:
+        """By how many pixels an act moves what is in view to the left."""
+        before = x_of(page, 20)
+        act()
+        assert eventually(page, lambda: x_of(page, 20) != before)
+        return before - x_of(page, 20)
+
+    assert moved(lambda: canvas.press("ArrowLeft")) == pytest.approx(-80)
+    assert moved(lambda: canvas.press("ArrowRight")) == pytest.approx(80)
+    page.mouse.move(x, y)
+    assert moved(lambda: page.mouse.wheel(50, 0)) == pytest.approx(50)
+    page.keyboard.down("Shift")
+    assert moved(lambda: page.mouse.wheel(0, 70)) == pytest.approx(70)
+    page.keyboard.up("Shift")
+    assert span(page) == pytest.approx(whole / 6, rel=0.01)
+    lane = state(page, "scene.laneHeight")
+    for key, top in (("ArrowDown", lane), ("ArrowDown", 2 * lane), ("ArrowUp", lane)):
+        canvas.press(key)
+        assert state(page, "scene.top") == top
+
+
 @browser_test
 def test_time_is_time_and_order_is_called_order(opened: Any) -> None:
     page = opened(lunch()).page
@@ -342,12 +454,15 @@ def test_time_is_time_and_order_is_called_order(opened: Any) -> None:
 
 @browser_test
 def test_search_and_filters(opened: Any) -> None:
-    page = opened(lunch()).page
+    for_ever = Row(0, 2, 20_000_000, "hold", 1, 1, 3, None, (1, 2, 0, 0), 4)
+    page = opened(replace(lunch(), rows=[*lunch().rows, for_ever])).page
     page.get_by_label("jump to a violation").select_option("-1")
     field, hits = page.get_by_label("search"), page.locator(".hits")
     for words, found in (
         ("from:bob to:dave held>2ms", "2 events"),
-        ("from:bob held>5ms", "0 events"),
+        ("from:bob to:dave held>5ms", "0 events"),
+        ("held>5ms", "1 event"),  # and is to this day
+        ("at:alice held<1s", "0 events"),
         ("delay>10ms", "1 event"),
         ("is:sent", "2 events"),
         ("cathy", "2 events"),
@@ -396,8 +511,77 @@ def test_two_runs_side_by_side(opened: Any) -> None:
     page.locator(".compare .viewer").nth(0).get_by_role("button", name="zoom in", exact=True).click()
     one, other = (state(page, "scene.camera", f".compare .viewer >> nth={at}") for at in (0, 1))
     assert one == other
+    where = ".compare .viewer >> nth=0"
+    page.locator(where).get_by_role("button", name="all", exact=True).click()
+    assert state(page, "scene.camera.to - scene.camera.from > scene.length", where)
+    page.get_by_role("button", name="first difference").click()
+    near = "[scene.camera.to - scene.camera.from < scene.length / 8, scene.camera.from < scene.where(scene.marked), scene.where(scene.marked) < scene.camera.to]"
+    assert state(page, near, where) == [True, True, True], "it is looked at closely"
+    page.get_by_label("one run").select_option("1")
+    assert page.locator(".difference").inner_text().startswith("Both runs are the same")
+    page.get_by_label("one run").select_option("0")
     page.get_by_label("the other run").select_option("0")
     assert page.locator(".difference").inner_text().startswith("Both runs are the same")
+    assert page.get_by_role("button", name="first difference").is_disabled()
+
+
+@browser_test
+def test_members_without_a_namesake_are_a_difference(opened: Any) -> None:
+    """All of them, or dave alone, who is not in the third run."""
+    names = ["alice", "bob", "cathy"]
+    rows = [row for row in lunch().rows if row.process < len(names)]
+    page = opened(
+        lunch(), lunch(["a", "b", "c", "d"]), replace(lunch(), title="three", names=names, rows=rows)
+    ).page
+    page.locator("#compare").scroll_into_view_if_needed()
+    told, again = page.locator(".difference"), page.get_by_role("button", name="first difference")
+    assert told.inner_text().startswith("No member of one run has a namesake in the other")
+    assert again.is_disabled()
+    for one, other, words in (
+        ("0", "2", "fifo: alice: message 1 of alice: delivered. three: it is not there. "),
+        ("2", "0", "three: it is not there. fifo: alice: message 1 of alice: delivered. "),
+    ):
+        page.get_by_label("one run").select_option(one)
+        page.get_by_label("the other run").select_option(other)
+        start = f"The runs first differ at dave, in thing number 1 that it did. {words}"
+        assert plain(told.inner_text()).startswith(start)
+    assert again.is_enabled()
+
+
+@browser_test
+def test_two_runs_keep_step_when_they_are_spaced_evenly(opened: Any) -> None:
+    page = opened(lunch(), mended(), replace(lunch(), is_timed=False)).page
+    page.locator("#compare").scroll_into_view_if_needed()
+    places = [f".compare .viewer >> nth={at}" for at in (0, 1)]
+    buttons = [page.locator(place).get_by_role("button", name="even spacing") for place in places]
+
+    def steps() -> list[list[Any]]:
+        spacing = "[scene.isEven, viewer.even.getAttribute('aria-pressed'), viewer.even.disabled]"
+        return [state(page, spacing, place) for place in places]
+
+    assert steps() == [[False, "false", False]] * 2
+    buttons[0].click()
+    assert steps() == [[True, "true", False]] * 2
+    one, other = (state(page, "scene.camera", place) for place in places)
+    assert one == other
+    buttons[1].click()
+    assert steps() == [[False, "false", False]] * 2, "and back, from the other one"
+    page.get_by_label("the other run").select_option("2")
+    assert steps() == [[True, "true", True]] * 2, "one of them has no times"
+
+
+@browser_test
+def test_an_arrow_is_drawn_however_far_it_goes(opened: Any) -> None:
+    """Also that of a sender who delivers its own message, to a receipt that is thousands of events further on."""
+    rows = [
+        Row(0, 1, 0, "send", 1, 0, 1),
+        Row(0, 2, 1, "deliver", 1, 0, 1),
+        *(Row(1, at, 10 * at, "send", 1, 1, at) for at in range(1, 4000)),
+        Row(2, 1, 50_000, "deliver", 1, 0, 1),
+    ]
+    page = opened(replace(lunch(), rows=rows)).page
+    drawn = "(scene.look(0, 100), scene.paint(), scene.drawn.map(({ copy }) => viewer.run.copyProcess[copy]))"
+    assert sorted(state(page, drawn)) == [0, 2]
 
 
 @browser_test
@@ -407,6 +591,7 @@ def test_hostile_names_are_text(opened: Any) -> None:
     point(page, 3)
     assert HOSTILE[0] in page.locator(".tip").inner_text()
     page.get_by_text("The events in view as a table").click()
+    page.locator(".events tbody tr").first.wait_for()
     assert found.complaints == []
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 3
@@ -468,13 +653,31 @@ def test_a_hundred_thousand_members_and_endless_texts(opened: Any) -> None:
 def test_runs_with_nothing_to_see_are_opened_too(opened: Any, rows: list[Row]) -> None:
     """No event, one, or all of them at one moment: every control can be used."""
     found = opened(replace(lunch(), rows=rows))
-    for button in found.page.locator(".viewer button:enabled").all():
+    page = found.page
+    assert page.locator(".viewer").count() == bool(rows)
+    if not rows:
+        assert page.get_by_text("There are no events to draw").is_visible() and found.complaints == []
+        return
+    for button in page.locator(".viewer button:enabled").all():
         button.click()
-    for key in "+-0npvV":
-        found.page.locator(".stage canvas, body").last.press(key)
-    found.page.locator(".stage canvas, body").last.press("Escape")
-    assert found.complaints == []
-    assert found.page.locator(".viewer").count() == bool(rows)
+        assert state(page, "scene.camera.to > scene.camera.from"), button
+    assert page.locator(".legend button[aria-pressed=true]").count() == 0 and not state(
+        page, "scene.shown.size"
+    )
+    canvas = page.locator(".stage canvas")
+    for key, effect in (
+        ("+", "scene.camera.to > scene.camera.from"),  # there is no less than a moment
+        ("-", "scene.camera.to > scene.camera.from"),
+        ("0", "scene.camera.from < 0 && scene.camera.to > scene.length"),
+        ("n", "scene.pinned === 0 && !viewer.tip.hidden"),
+        ("p", "scene.pinned === 0"),
+        ("v", "viewer.witness === 0 && !viewer.note.hidden"),
+        ("V", "viewer.witness === 0"),
+        ("Escape", "viewer.witness < 0 && scene.pinned < 0 && viewer.tip.hidden && viewer.note.hidden"),
+    ):
+        canvas.press(key)
+        assert state(page, effect), key
+    assert is_painted(page) and found.complaints == []
 
 
 @browser_test
@@ -512,21 +715,21 @@ def test_a_newcomer_finds_the_violated_pair_in_three_clicks(browser: Any, tmp_pa
 def test_print_is_dark_on_white(browser: Any, tmp_path: Path) -> None:
     """Of a page that is looked at in the dark, too, with a picture that was painted for the screen."""
     path = tmp_path / "report.html"
-    path.write_text(render([lunch()]), encoding="utf-8")
+    path.write_text(render([lunch(), mended()]), encoding="utf-8")
     page = Opened(browser, path, colours="dark").page
     page.wait_for_selector("html[data-opened]", state="attached")
+    assert page.locator(".viewer").count() == 2, "what is side by side is further down, and not opened yet"
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate(FAINT) == []
-    for name, light in (
-        ("ink", "#1d2433"),
-        ("card", "#fff"),
-        ("failSoft", "#fdeaea"),
-        ("objectSoft", "#f1e9fb"),
-    ):
-        assert state(page, f"scene.colours.{name}") == light
+    assert page.locator(".viewer").count() == 4, "it is on the paper"
+    colours = "[scene.colours.ink, scene.colours.card, scene.colours.failSoft, scene.colours.objectSoft]"
+    places = [f".viewer >> nth={at}" for at in range(4)]
+    for place in places:
+        assert state(page, colours, place) == ["#1d2433", "#fff", "#fdeaea", "#f1e9fb"]
+        assert is_painted(page, place)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not page.locator(".bar").first.is_visible() and is_painted(page)
+    assert not page.locator(".bar").first.is_visible()
     sent = page.locator("canvas.sign[data-step=send]").first
     assert sent.evaluate("(sign) => Array.from(sign.getContext('2d').getImageData(8, 8, 1, 1).data)") == [
         29,
@@ -537,6 +740,8 @@ def test_print_is_dark_on_white(browser: Any, tmp_path: Path) -> None:
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen", color_scheme="dark")
     page.evaluate("() => new Promise(requestAnimationFrame)")
+    for place in places:
+        assert state(page, "scene.colours.ink", place) == "#e6e9ef", "back on the screen"
     page.close()
 
 
@@ -701,6 +906,31 @@ def test_red_is_for_broken_promises() -> None:
     assert 'class="mark fail"' in broken and "not promised" not in broken
 
 
+@pytest.mark.parametrize(
+    ("promised", "asked", "tone", "told"),
+    [
+        ("fifo", "fifo", "pass", "Every promise was kept: the messages of each sender were delivered in the order"),
+        ("fifo causal views", "fifo", "unknown", "Everything that was checked of what was promised was kept: the messages"),
+        ("fifo causal views", "fifo", "unknown", "in 5 deliveries. Promised, but not checked: causal, views."),
+        ("fifo causal", "causal", "fail", "A promise was broken: 1 delivery came after something that it had caused."),
+        ("atomic views", "atomic", "unknown", "not built. Promised, but not checked: views."),
+        ("fifo", "causal", "unknown", "Nothing that was promised was checked. Promised, but not checked: fifo. Not promised, and not so: 1"),
+        ("", "causal", "unknown", "Nothing was promised. Not promised, and not so: 1"),
+    ],
+)  # fmt: skip
+def test_what_nobody_checked_is_not_said_to_be_kept(promised: str, asked: str, tone: str, told: str) -> None:
+    certificate = lunch().certificate
+    checks = [check for check in certificate["checks"] if check["name"] in asked.split()]
+    section = replace(
+        lunch(),
+        promised=frozenset(promised.split()),
+        certificate={**certificate, "checks": checks, "groups": []},
+    )
+    judged = judge(section)
+    assert judged.tone == tone
+    assert told in judged.text
+
+
 def test_how_it_was_made_is_at_the_end() -> None:
     assert "<footer><bdi>by &lt;b&gt;</bdi></footer>" in render([lunch()], made="by <b>")
 
@@ -733,10 +963,38 @@ def test_figures_say_what_was_measured() -> None:
         "9 packets waited for another (180.0% of the deliveries): half of them at most 2 ms, the longest 50 ms.",
         "packet 1 of <bdi>alice</bdi>",
         "alice</bdi> had to wait most: 25% of its time, 2 times.",
-        "At most 4,000 deliveries a second",
+        "At most 9,000 deliveries a second",
+        "bob</bdi> was permitted least: 200M bit/s. The 3 that were permitted least of 4 are shown.",
     ):
         assert words in page, words
     assert "no clock" in render([replace(measured(), reason="no clock")])
+
+
+def test_lines_over_time_go_where_the_numbers_say() -> None:
+    """From 0 to 10 ms and from 0 to the highest: nothing happened in the sixth part, a rate is good until another is said."""
+    pictures = dict(
+        re.findall(r'aria-label="([^"]* over time)">(.*?)</svg>', render([measured()]), re.DOTALL)
+    )
+
+    def lines(label: str, height: float = 150) -> dict[str, list[tuple[int, float]]]:
+        found = re.findall(r'points="([^"]*)"/><text class="key[^>]*>([^<]*)', pictures[label])
+        return {name: [_value(point, height) for point in points.split()] for points, name in found}
+
+    def _value(point: str, height: float) -> tuple[int, float]:
+        x, y = map(float, point.split(","))
+        return round((x - 40) / 372 * 10), round((height - 22 - y) / (height - 44), 2)
+
+    told = lines("packets per second over time")
+    assert list(told) == ["deliveries", "sends", "repairs"]
+    assert told["deliveries"][4:7] == [(4, 0.44), (5, 0), (6, 0.67)] and told["deliveries"][9] == (9, 1)
+    assert lines("windows closed per second over time", 90) == {
+        "closings": [(at, at // 6) for at in range(10)]
+    }
+    assert lines("permitted bits per second over time") == {
+        "bob": [(1, 1), (9, 1), (9, 0.2), (10, 0.2)],
+        "alice": [(4, 0.7), (8, 0.7), (8, 0.3), (10, 0.3)],
+        "dave": [(3, 0.8), (7, 0.8), (7, 0.4), (10, 0.4)],
+    }
 
 
 def test_packets_are_called_packets_where_they_carry_several_messages() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from inga.pipeline.jobs import Tables
 
 ORDERS = ("fifo", "causal")
-SHOWN = ("integrity", "complete", "fifo", "stamps", "causal")
+SHOWN = ("integrity", "complete", "views", "fifo", "stamps", "causal")
 
 DELAY_MAX = 0.001
 """Seconds by which a copy may be late: enough for an answer to overtake its question."""

@@ -33,27 +33,36 @@ class FromAnyThread:
         self._group = group
         self._loop = asyncio.get_running_loop()
         self._lock = Lock()
-        self._last = group.stats()
-        self._taken = monotonic()
+        self._last = group.stats(), monotonic()
 
     def __call__(self) -> Stats:
+        """One thread at a time waits for the loop, and the others for that one. The loop itself takes no lock: it would wait for
+        a thread that waits for the loop."""
+        if self._is_in_loop():
+            return self._fresh(self._group.stats)
         with self._lock:
-            if monotonic() - self._taken > FRESH:
-                self._last, self._taken = self._ask(), monotonic()
-            return self._last
+            return self._fresh(self._ask)
+
+    def _is_in_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:  # in this thread no loop runs
+            return False
+
+    def _fresh(self, ask: Callable[[], Stats]) -> Stats:
+        stats, taken = self._last
+        if monotonic() - taken > FRESH:
+            stats = ask()
+            self._last = stats, monotonic()
+        return stats
 
     def _ask(self) -> Stats:
-        try:
-            if asyncio.get_running_loop() is self._loop:
-                return self._group.stats()
-        except RuntimeError:
-            pass  # in this thread no loop runs
         found: Future[Stats] = Future()
         try:
             self._loop.call_soon_threadsafe(lambda: found.set_result(self._group.stats()))
             return found.result(PATIENCE)
         except (RuntimeError, TimeoutError):  # the loop is closed, or busy
-            return self._last
+            return self._last[0]
 
 
 class Collector:

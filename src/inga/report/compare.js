@@ -20,13 +20,14 @@ function deed(run, at) {
   return run.steps[run.step[at]] + " " + (m >= 0 ? run.names[run.src[m]] + " " + run.seq[m] : run.peer[at] >= 0 ? run.names[run.peer[at]] : "") + " " + (run.step[at] === run.code.view ? run.view[at] : run.texts[run.text[at]] || "");
 }
 
-// The earliest event from which on a member of one run did something else than the member of the same name in the other.
+// The earliest event from which on a member of one run did something else than the member of the same name in the other. One that has
+// no namesake differs from the first thing that it did; null where no name is in both.
 function firstDifference(one, other) {
-  const theirs = deeds(other);
+  const ours = deeds(one), theirs = deeds(other);
+  if (!one.names.some((name) => theirs.has(name))) return null;
   let best = null, same = 0;
-  for (const [name, mine] of deeds(one)) {
-    const its = theirs.get(name);
-    if (!its) continue;
+  for (const name of new Set([...one.names, ...other.names])) {
+    const mine = ours.get(name) || [], its = theirs.get(name) || [];
     let k = 0;
     while (k < mine.length && k < its.length && deed(one, mine[k]) === deed(other, its[k])) k++;
     same += k;
@@ -61,20 +62,22 @@ function openCompare(place) {
       const box = make("div", "viewer is-plain");
       stages.append(make("h3", "", run.title), box);
       const viewer = new Viewer(box, run, "Run " + (which + 1) + " of two side by side");
-      viewer.scene.isEven = isEven;
+      viewer.even.disabled = isEven;  // one cannot be spaced by times, so neither is: they keep step
+      viewer.showEven(isEven);
       viewer.scene.fit();
       return viewer;
     });
     pair.forEach((viewer, which) => viewer.listeners.push((moved) => follow(moved, pair[1 - which])));
-    const { best, same } = firstDifference(...runs);
-    difference = best;
-    told.textContent = best ? sentence(best, runs, same) : "Both runs are the same, in what is here: all members sent and delivered the same, in the same order.";
+    const found = firstDifference(...runs), best = difference = found && found.best;
+    told.textContent = best ? sentence(best, runs, found.same) : found ? "Both runs are the same, in what is here: all members sent and delivered the same, in the same order." :
+      "No member of one run has a namesake in the other, so there is nothing to compare.";
+    again.disabled = !best;
     pair.forEach((viewer, which) => { viewer.scene.marked = best ? (which ? best.there : best.here) : NONE; });
     look();
   }
 
   function sentence({ name, here, there, number }, runs, same) {
-    const did = (run, at) => at < 0 ? "nothing more" : run.describe(at);
+    const did = (run, at) => at >= 0 ? run.describe(at) : run.names.includes(name) ? "nothing more" : "it is not there";
     return "The runs first differ at " + isolate(name) + ", in thing number " + number + " that it did. " + isolate(runs[0].title) + ": " + did(runs[0], here) +
       ". " + isolate(runs[1].title) + ": " + did(runs[1], there) + ". Before that, member by member, " + plural(same, "thing") + " came the same way.";
   }
@@ -90,6 +93,7 @@ function openCompare(place) {
   }
 
   function follow(moved, other) {
+    other.showEven(moved.scene.isEven);
     other.scene.camera = { ...moved.scene.camera };
     other.paint();
   }
@@ -99,13 +103,12 @@ function openCompare(place) {
 
 READY.push(() => {
   const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      seen.unobserve(entry.target);
-      openCompare(entry.target);
-    }
+    for (const entry of entries) if (entry.isIntersecting) openOnce(entry.target);
   }, { rootMargin: "200px" });
-  for (const place of document.querySelectorAll(".compare")) seen.observe(place);
+  for (const place of document.querySelectorAll(".compare")) {
+    UNOPENED.set(place, openCompare);
+    seen.observe(place);
+  }
 });
 
 openViewers();

@@ -4,6 +4,7 @@ All of it comes from tables of `inga metrics`. A number is a `details` element: 
 by keyboard and without any script. Pictures are SVG in the colours of the page; each has its numbers as text.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from math import log10
@@ -11,14 +12,16 @@ from typing import Any
 
 from inga.report.section import Section
 from inga.report.verdict import text
-from inga.trace.drawing import STEPS_DRAWN
 
 MEMBERS_SHOWN = 10
 HELD_SHOWN = 5
+LINES_MAX = 3  # of one picture: so many have colours that can be told apart
 WIDTH = 420
 LABEL, ROOM = 104, 128  # to the left and to the right of bars
 
 TableRows = Sequence[Mapping[str, Any]]
+Curve = list[tuple[float, float]]
+"""When, in milliseconds of the run, and how much."""
 
 _LEVELS = {
     "receive": ("arrived", "the packet came in from the network, in whatever order"),
@@ -81,17 +84,31 @@ def _plural(word: str, count: int, ending: str = "s") -> str:
 
 
 def _crashes(section: Section) -> int:
-    """Each once, however many members noted it."""
-    drawing = section.drawing
-    if drawing is None:
-        return 0
-    crashed = drawing.step == STEPS_DRAWN.index("crash")
-    return len({*zip(drawing.view[crashed].tolist(), drawing.peer[crashed].tolist(), strict=True)})
+    """Members, each once, however many noted it; one that names nobody means itself."""
+    named, alone = _by_peer(section, "crash")
+    return len({*named, *alone})
 
 
 def _views(section: Section) -> int:
-    drawing = section.drawing
-    return 0 if drawing is None else len({int(view) for view in set(drawing.view.tolist()) if view > 0})
+    """A view is known by its number and by who led the change to it. Of those that one led, some member has seen them all: mostly
+    the leader."""
+    led, alone = _by_peer(section, "view")
+    return sum(led.values()) + max(alone.values(), default=0)
+
+
+def _by_peer(section: Section, step: str) -> tuple[dict[int, int], dict[int, int]]:
+    """Rows of a step that name somebody: by whom they name, as many as one process has at most. And by process, those that name
+    nobody: what is counted of it in all, less what names others."""
+    named: dict[int, int] = {}
+    alone: Counter[int] = Counter()
+    for row in section.measured.get("steps", ()):
+        process, peer, count = row["process"], row["peer"], row["count"]
+        if row["step"] != step or process is None:
+            continue
+        alone[process] += count if peer is None else -count
+        if peer is not None:
+            named[peer] = max(named.get(peer, 0), count)
+    return named, +alone
 
 
 class _Totals:
@@ -113,7 +130,7 @@ def _totals(section: Section) -> _Totals:
 
 def figures(section: Section) -> str:
     """What was measured, as far as it was."""
-    made = [_delays, _rate, _overhead, _slowest, _holds, _windows]
+    made = [_delays, _rate, _permitted, _overhead, _slowest, _holds, _windows]
     drawn = [each for figure in made if (each := figure(section))]
     if not drawn:
         return ""
@@ -182,29 +199,64 @@ def _slowest(section: Section) -> str:
 
 
 def _rate(section: Section) -> str:
-    parts: dict[float, dict[str, float]] = {}
-    for row in section.measured.get("rates", ()):
-        sums = parts.setdefault(row["from_ms"], {"length": row["length_ms"]})
-        for name in ("sends", "deliveries", "control", "repair"):
-            sums[name] = sums.get(name, 0) + (row[name] or 0)
-    if len(parts) < 2:
-        return ""
-    times = sorted(parts)
-    seconds = {at: parts[at]["length"] / 1000 for at in times}
-    lines = {
-        label: [(at, parts[at][name] / seconds[at]) for at in times]
-        for label, name in (("deliveries", "deliveries"), ("sends", "sends"), ("repairs", "repair"))
-        if any(parts[at][name] for at in times)
-    }
+    lines = _over_time(section, deliveries="deliveries", sends="sends", repairs="repair")
     if not lines:
         return ""
     busiest = max(value for _, value in lines.get("deliveries", next(iter(lines.values()))))
     return _figure(
         "Packets over time",
         f"At most {busiest:,.0f} deliveries a second, all members together.",
-        _lines(lines, times[-1] + parts[times[-1]]["length"]),
+        _lines(lines, _length(section), "packets per second over time"),
         "The run is cut into 60 equal parts; the lines say how many packets were sent, delivered and sent again in each, per "
         "second. A delivery counts at every receiver.",
+    )
+
+
+def _over_time(section: Section, **columns: str) -> dict[str, Curve]:
+    """Of some columns of `rates`, by the names for them: how much a second in each part of the run, all members together. Parts
+    in which nothing happened have no rows."""
+    rows = section.measured.get("rates", ())
+    width = rows[0]["length_ms"] if rows else 1.0
+    parts = [round(row["from_ms"] / width) for row in rows]
+    found = {}
+    for name, column in columns.items():
+        sums = [0.0] * (max(parts, default=0) + 1)
+        for part, row in zip(parts, rows, strict=True):
+            sums[part] += (row[column] or 0) * 1000 / width
+        if len(sums) > 1 and any(sums):
+            found[name] = [(part * width, value) for part, value in enumerate(sums)]
+    return found
+
+
+def _length(section: Section) -> float:
+    return max(float(row["from_ms"] + row["length_ms"]) for row in section.measured["rates"])
+
+
+def _permitted(section: Section) -> str:
+    """Of a paced order. Members only say a rate when it changes, so each is good until the next."""
+    said: dict[int, Curve] = {}
+    for row in sorted(section.measured.get("rates", ()), key=lambda row: row["from_ms"]):
+        if row["allowed"] is not None:
+            line = said.setdefault(row["process"], [])
+            line.extend((row["from_ms"], value) for _, value in line[-1:])
+            line.append((row["from_ms"], float(row["allowed"])))
+    if not said:
+        return ""
+    least = {process: min(value for _, value in line) for process, line in said.items()}
+    slowest = sorted(least, key=lambda process: (least[process], process))
+    end = _length(section)
+    lines = {section.names[at]: [*said[at], (end, said[at][-1][1])] for at in slowest[:LINES_MAX]}
+    rest = (
+        f" The {LINES_MAX} that were permitted least of {len(said)} are shown."
+        if len(said) > LINES_MAX
+        else ""
+    )
+    return _figure(
+        "Permitted rate",
+        f"{text(section.names[slowest[0]])} was permitted least: {_rough(least[slowest[0]])} bit/s.{rest}",
+        _lines(lines, end, "permitted bits per second over time"),
+        "The bits a second that a member might send: the order paces it by its slowest receiver. A line begins where that changed for "
+        "the first time.",
     )
 
 
@@ -265,11 +317,14 @@ def _windows(section: Section) -> str:
     if not rows:
         return ""
     bars = [(section.names[row["process"]], row["share"], f"{row['share']:.0%}") for row in rows]
+    closed = _over_time(section, closings="closed")
+    over_time = _lines(closed, _length(section), "windows closed per second over time", 90) if closed else ""
     return _figure(
         "Not allowed to send",
         f"{text(bars[0][0])} had to wait most: {rows[0]['share']:.0%} of its time, {rows[0]['closed']:,} times.",
-        _bars(bars, "share of time with a closed window"),
-        "The share of its time in which a member's window was closed: receivers had no room, or had not yet confirmed enough.",
+        _bars(bars, "share of time with a closed window") + over_time,
+        "The share of its time in which a member's window was closed: receivers had no room, or had not yet confirmed enough. The "
+        "line says how often windows closed, all members together.",
     )
 
 
@@ -298,9 +353,14 @@ def _svg(height: float, label: str, parts: Sequence[str]) -> str:
 
 
 def _label(name: str, y: float) -> str:
-    words = name if len(name) <= 15 else name[:14] + "…"
-    title = f"<title>{escape(name[:200])}</title>" if words != name else ""
-    return f'<text x="{LABEL - 8}" y="{y + 4:g}" text-anchor="end">{escape(words)}{title}</text>'
+    return f'<text x="{LABEL - 8}" y="{y + 4:g}" text-anchor="end">{_short(name, 15)}</text>'
+
+
+def _short(name: str, letters: int) -> str:
+    """What goes into a text of a picture; pointing at it shows the rest."""
+    if len(name) <= letters:
+        return escape(name)
+    return f"{escape(name[: letters - 1])}…<title>{escape(name[:200])}</title>"
 
 
 def _ranges(rows: Sequence[tuple[str, Mapping[str, Any]]], label: str) -> str:
@@ -345,9 +405,9 @@ def _bars(rows: Sequence[tuple[str, float, str]], label: str) -> str:
     return _svg(14 + len(rows) * step, label, parts)
 
 
-def _lines(lines: Mapping[str, Sequence[tuple[float, float]]], length: float) -> str:
-    """Rates over time, each with its name and its highest value."""
-    height, left, right, top, bottom = 150, 40, 8, 22, 22
+def _lines(lines: Mapping[str, Curve], length: float, label: str, height: float = 150) -> str:
+    """Rates over time, each with its name, and the highest value of all."""
+    left, right, top, bottom = 40, 8, 22, 22
     highest = max(max(value for _, value in line) for line in lines.values()) or 1.0
     parts = [
         f'<line class="rule" x1="{left}" x2="{WIDTH - right}" y1="{y}" y2="{y}"/>'
@@ -367,12 +427,14 @@ def _lines(lines: Mapping[str, Sequence[tuple[float, float]]], length: float) ->
             for at, value in line
         )
         parts.append(f'<polyline class="line line-{number}" points="{points}"/>')
-        parts.append(f'<text class="key line-{number}" x="{left + 96 * number}" y="11">{escape(name)}</text>')
-    return _svg(height, "packets per second over time", parts)
+        parts.append(
+            f'<text class="key line-{number}" x="{left + 96 * number}" y="11">{_short(name, 13)}</text>'
+        )
+    return _svg(height, label, parts)
 
 
 def _rough(value: float) -> str:
-    for size, unit in ((1e6, "M"), (1e3, "k")):
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return in_digits(value / size, 2) + unit
     return in_digits(value, 2)

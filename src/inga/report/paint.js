@@ -335,10 +335,8 @@ class Scene {
     const { run } = this, copies = new Set(), last = Math.min(end + LOOK_BEYOND, run.count);
     for (let at = first; at < last; at++) {
       const c = run.copy[at];
-      if (c < 0 || run.copyMessage[c] < 0) {
-        if (at < end && run.message[at] >= 0 && run.sent[run.message[at]] === at) this.addCopies(run.message[at], copies);
-        continue;
-      }
+      if (at < end && run.message[at] >= 0 && run.sent[run.message[at]] === at) this.addCopies(run.message[at], copies);
+      if (c < 0 || run.copyMessage[c] < 0) continue;
       if (at < end) { copies.add(c); continue; }
       const from = run.sent[run.copyMessage[c]];
       if (from >= 0 && from < end) copies.add(c);

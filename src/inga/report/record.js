@@ -150,9 +150,10 @@ class Run {
 
   receiptOf(c) { return this.receipt[c] >= 0 ? this.receipt[c] : this.delivered[c]; }
 
+  // What never went on is held for longer than any time that one may ask for.
   heldFor(c) {
     const from = this.held[c], to = this.released(c);
-    return from >= 0 && to >= 0 ? this.time[to] - this.time[from] : 0;
+    return from < 0 ? 0 : to < 0 ? Infinity : this.time[to] - this.time[from];
   }
 
   delayOf(c) {

@@ -2,7 +2,7 @@
 
 kept      promised, and so it was
 broken    promised, and not so: the only thing that is red
-amber     not promised, and not so; or open, because part of the record is missing
+amber     not promised, and not so; or open, because part of the record is missing or nobody asked
 """
 
 import re
@@ -103,20 +103,27 @@ def judge(section: Section) -> VerdictText:
         many = f"{len(broken)} promises were broken: " if len(broken) > 1 else "A promise was broken: "
         return VerdictText("fail", many + "; ".join(map(_failed, broken)) + ".", "promise broken")
     unpromised = [check for check in checks if check not in promised and check["verdict"] == "fail"]
+    unchecked = sorted((section.promised or frozenset()) - {check["name"] for check in checks})
     also = f" Not promised, and not so: {'; '.join(map(_failed, unpromised))}." if unpromised else ""
+    if unchecked:
+        also = f" Promised, but not checked: {', '.join(unchecked)}.{also}"
     undecided = [check for check in promised if check["verdict"] == "unknown"]
     if undecided:
         names = ", ".join(check["name"] for check in undecided)
-        text = (
-            f"Nothing that was promised is broken, but {names} could not be decided: {_reason(undecided[0])}."
-        )
-        return VerdictText("unknown", text + also, "undecided")
+        known = "Nothing that was promised is known to be broken"
+        text = f"{known}, but {names} could not be decided: {_reason(undecided[0])}.{also}"
+        return VerdictText("unknown", text, "undecided")
     if not promised:
+        if unchecked or section.promised is None:
+            return VerdictText("unknown", "Nothing that was promised was checked." + also, "not checked")
         return VerdictText("unknown", "Nothing was promised." + also, "nothing promised")
     best = next((check["name"] for check in promised if check["name"] in _WORDS), None)
     told = f": {_WORDS[best].kept}" if best else ""
     deliveries = section.certificate["deliveries"]
     among = f", in {deliveries:,} deliveries" if told and deliveries else ""
+    if unchecked:
+        text = f"Everything that was checked of what was promised was kept{told}{among}.{also}"
+        return VerdictText("unknown", text, "not all checked")
     tone, word = ("unknown", "kept what it promised") if unpromised else ("pass", "promises kept")
     return VerdictText(tone, f"Every promise was kept{told}{among}.{also}", word)
 

@@ -87,7 +87,7 @@ class Viewer {
       legend.append(toggle);
     }
     if (!run.hasTimes) this.even.disabled = true;
-    this.even.setAttribute("aria-pressed", scene.isEven);
+    this.showEven(scene.isEven);
     this.stage.before(legend);
   }
 
@@ -222,9 +222,13 @@ class Viewer {
 
   setEven(isEven) {
     if (!this.run.hasTimes) return;
-    this.even.setAttribute("aria-pressed", isEven);
-    this.act(() => this.scene.setEven(isEven));
+    this.act(() => { this.scene.setEven(isEven); this.showEven(isEven); });
     if (this.witness >= 0) this.choose(this.witness);
+  }
+
+  showEven(isEven) {
+    this.scene.isEven = isEven;
+    this.even.setAttribute("aria-pressed", isEven);
   }
 
   // ---- pointing at something
@@ -455,6 +459,7 @@ function swatch(colour, kind) { return make("span", "swatch " + kind + " of-" + 
 
 const VIEWERS = new Map();
 const READY = [];
+const UNOPENED = new Map();  // places that are filled when one comes near them, and how
 
 async function openViewers() {
   const started = performance.now();
@@ -465,7 +470,7 @@ async function openViewers() {
       VIEWERS.set(place.dataset.trace, viewer);
       viewer.scene.paint();
       viewer.tellStatus();
-      if (run.witnesses.length) viewer.choose(Math.max(run.witnesses.findIndex((witness) => witness.chain.length > 1), 0));
+      if (run.witnesses.length) viewer.choose(firstToShow(run.witnesses));
     } catch (error) {
       place.append(make("p", "muted", "The diagram cannot be shown here: " + error.message + ". It needs a browser of 2023 or later."));
     }
@@ -475,9 +480,22 @@ async function openViewers() {
   document.documentElement.dataset.opened = Math.round(performance.now());
 }
 
+// A promise that was broken, if there is one, and of those one that can be explained by a chain of causes.
+function firstToShow(witnesses) {
+  const rank = ({ promised, chain }) => 2 * promised + (chain.length > 1);
+  return witnesses.reduce((best, each, at) => rank(each) > rank(witnesses[best]) ? at : best, 0);
+}
+
+function openOnce(place) {
+  const open = UNOPENED.get(place);
+  if (UNOPENED.delete(place)) open(place);
+}
+
+// At once, and not with the next frame: what is printed has none. Of paper one sees all, so all is opened.
 function paintAll(isPrinting) {
   document.documentElement.classList.toggle("printing", isPrinting);
-  for (const each of VIEWERS.values()) each.scene.paint();
+  if (isPrinting) for (const place of UNOPENED.keys()) openOnce(place);
+  for (const place of document.querySelectorAll(".viewer")) place.viewer?.scene?.paint();
   document.querySelectorAll("canvas.sign").forEach(paintSign);
 }
 

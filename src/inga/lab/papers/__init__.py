@@ -57,10 +57,11 @@ def run(
 
 
 def program_digest() -> str:
-    """A digest of the source of this program: results of another one are not its results."""
+    """A digest of this program, with its scripts and styles and what of it is compiled: results of another one are not its results,
+    nor are its pages."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256(platform.python_version().encode())
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(path for path in root.rglob("*.*") if path.suffix != ".pyc" and path.is_file()):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
