@@ -174,7 +174,7 @@ VALUES = {
     "stack.places.PLACE_MAX": 255,
     "session.handover.STATE_MAX": 1 << 30,
     "session.history.HISTORY_MAX": 4 << 20,
-    "layers.lending.SPREAD_MAX": 1 << 15,
+    "stack.hooks.SPREAD_MAX": 1 << 15,
     "session.door.NAME_MAX": 255,
     "session.newcomer.BACKLOG_MAX": 4096,
     "session.presence.GOODBYES_MAX": 64,

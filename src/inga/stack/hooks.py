@@ -19,6 +19,9 @@ TOP_DOWN, BOTTOM_UP = False, True
 Holdings = list[list[int]]
 """What a layer says of packets that it has, or of those that it is to get: rows of three numbers."""
 
+SPREAD_MAX = 1 << 15
+"""Numbers between the slowest and the fastest member: more than any window lets a sender be ahead."""
+
 HOOKS = {
     "taken": TOP_DOWN,
     "turn": TOP_DOWN,
