@@ -163,6 +163,9 @@ class ObjectOrder(Unordered):
     def hand_over(self, topic: str) -> bytes:
         return self._late.hand_over(topic)
 
+    def complete(self, member: int) -> bool:
+        return self._late.complete(member)
+
     def take_over(self, topic: str, state: bytes | None) -> None:
         try:
             packets = self._late.take_over(topic, state)

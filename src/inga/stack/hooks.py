@@ -58,6 +58,7 @@ HOOKS = {
     "lacks": TOP_DOWN,
     "hand_over": TOP_DOWN,
     "take_over": TOP_DOWN,
+    "complete": TOP_DOWN,
     "sent": TOP_DOWN,
     "gate": TOP_DOWN,
     "overhead": TOP_DOWN,
@@ -307,6 +308,9 @@ class Stateful(Protocol):
 
     def take_over(self, topic: str, state: bytes | None) -> None:
         """What we lacked; None: nobody has it any more."""
+
+    def complete(self, member: int) -> bool:
+        """A newcomer lacks nothing any more; whether that is so of all of them, and nobody will ask us again."""
 
 
 class OrderKeeping(Protocol):
