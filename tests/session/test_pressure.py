@@ -22,6 +22,7 @@ class Narrow(Layer):
     is_passable = True
     waiting = 0
     outstanding = 7
+    begun = 0
     held = 0
 
     def __init__(self) -> None:
@@ -179,7 +180,7 @@ def test_calls_that_begin_are_no_wait(room: Room) -> None:
     room.narrow.held, room.narrow.missing = 100, {1}
     for _ in range(4):
         room.wait(WARN_AFTER - 1)
-        room.stack.begun += 1
+        room.narrow.begun += 1
     assert room.heard() == []
 
 

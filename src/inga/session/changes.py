@@ -218,7 +218,7 @@ class Changes:
                 say_excluded(person, spoken_in, address, self.leader, is_slow=is_slow)
         elif member != self.stack.me:
             self._questions.tell(member, "install", number=self.stack.view.number)
-        self._wake_soon()
+        self.wake_soon()
 
     def tick(self, now: float) -> None:
         self.wake = NEVER
@@ -281,10 +281,13 @@ class Changes:
                 person = self.stack.view.members[member]
                 if person.name in self.stack.view.joined:
                     self._welcome(person, self._door.where(person, self.stack.addresses.get(member)))
-        self._wake_soon()
+        self.wake_soon()
 
-    def _wake_soon(self) -> None:
-        if self.settled and not self._reminded and not self._is_put_off:
+    def wake_soon(self, *, at_once: bool = False) -> None:
+        """There may be something to ask, or to ask again."""
+        if at_once:
+            self.wake = self.stack.now
+        elif self.settled and not self._reminded and not self._is_put_off:
             self.wake = NEVER
         elif self.wake == NEVER:  # answers that keep coming do not put off what has to be repeated
             self.wake = self._questions.next_wake()

@@ -46,6 +46,7 @@ HOOKS = {
     "acknowledged": BOTTOM_UP,
     "is_open": TOP_DOWN,
     "held": TOP_DOWN,
+    "begun": TOP_DOWN,
     "fit": TOP_DOWN,
     "settled": TOP_DOWN,
     "extend": BOTTOM_UP,
@@ -138,6 +139,12 @@ class Window(Protocol):
 
     def blockers(self) -> Iterable[int]:
         """Members because of whom it is closed; none if our own application is the one that does not read."""
+
+
+class Beginner(Protocol):
+    """Lets something begin that is no delivery, and is progress all the same."""
+
+    begun: int  # calls of objects that have begun here in this view
 
 
 class Holder(Protocol):

@@ -127,6 +127,10 @@ class Views:
         self.stack.is_homeless = True
         self.stack.wire.next_tag = None
 
+    def be_reborn(self, least: int = 0) -> None:
+        """We ask to be let into another view as a new member, at least the `least`-th of our name."""
+        self.stack.member = self.stack.member.reborn(least)
+
     def reopen(self) -> None:
         """The view goes on after all."""
         self.stack.closing = False
