@@ -80,7 +80,7 @@ def control(order: str, src: int, *, sent: int, lacks: tuple[tuple[int, int], ..
         if lacks:
             packet.runs = lacks
         else:
-            packet.lsn, packet.urgent = sent, True
+            packet.lsn, packet.asks = sent, True
     return packet
 
 
@@ -147,7 +147,7 @@ def test_a_flood_of_heartbeats_and_polls(order: str) -> None:
     net.send(0, b"x")
     net.wait(1.0)
     beat = control(order, 0, sent=1)
-    beat.urgent = True
+    beat.asks = True
     before = len(net.log)
     for _ in range(FLOOD // 64):
         net.inject(1, *[forged(net.stacks[1], beat)] * 64)
