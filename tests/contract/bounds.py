@@ -184,7 +184,7 @@ def members_that_are_remembered_as_lost(n: int) -> bool:
     return len(session.parts._lost) == n
 
 
-@bound("layers.lending.SPREAD_MAX")
+@bound("stack.hooks.SPREAD_MAX")
 def packets_of_one_that_is_gone_that_a_member_lacks(n: int) -> bool:
     return deal({0: [], 1: [[1, n + 1, 0]]}) == {0: [[1, 1, n + 1]], 1: []}
 

@@ -51,8 +51,8 @@ NO_BOUNDS = {
         corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND secure.carrying.CARRIED_A_SECOND secure.carrying.HANDED_A_SECOND""",
     "a factor or a weight, not a limit": """
         layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN layers.sequenced.WAITS
-        session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
-        session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
+        session.handover.PIECES session.handover.SAYS session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
+        stack.waits.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """
         corba.multicast.transport.UNLIMITED
@@ -174,7 +174,7 @@ VALUES = {
     "stack.places.PLACE_MAX": 255,
     "session.handover.STATE_MAX": 1 << 30,
     "session.history.HISTORY_MAX": 4 << 20,
-    "layers.lending.SPREAD_MAX": 1 << 15,
+    "stack.hooks.SPREAD_MAX": 1 << 15,
     "session.door.NAME_MAX": 255,
     "session.newcomer.BACKLOG_MAX": 4096,
     "session.presence.GOODBYES_MAX": 64,

@@ -156,3 +156,20 @@ def test_what_is_unread_at_a_change_keeps_its_layers_until_it_is_taken(order: st
     for name in town.members:
         assert weigh(town.member(name))["views.retired"] == 0
         assert not town.member(name).queued and not town.member(name).views.untaken
+
+
+def test_views_in_which_nothing_was_delivered_leave_no_layers_behind() -> None:
+    """One message is unread, and the order changes again and again: only the layers that delivered it are kept for it."""
+    town = Town(3, takes=False)
+    town.quiet()
+    town.send("alice", b"unread")
+    town.wait(1.0)
+    for number in range(20):
+        town.use("alice", "fifo" if number % 2 == 0 else "vector")
+        town.wait(1.0)
+    bob = town.member("bob")
+    assert bob.view.number == 21 and bob.views.untaken == 1
+    assert [number for number, _ in bob.views.retired] == [1]
+    town.take("bob")
+    town.turn("bob")
+    assert bob.views.retired == [] and bob.views.untaken == 0

@@ -313,3 +313,19 @@ def test_processes_find_the_same_as_one() -> None:
 )
 def test_bad_use(words: list[str]) -> None:
     assert main(["fuzz", *words]) == 2
+
+
+def test_members_that_close_a_view_are_told_cuts_that_deal_out_and_that_say_what_was_missed() -> None:
+    """What can be spoiled in them has to be there, for somebody who takes it: one that waits for packets, one that goes on."""
+    taken = set()
+    for arrival in native.arrivals():
+        if arrival.address or arrival.stack is None or b'"do":"cut"' not in arrival.datagram:
+            continue
+        stack: Stack = pickle.loads(arrival.stack)
+        stack.receive([(native._sealed(arrival.datagram), "")], now=arrival.now)
+        layer = stack.layer("session")
+        assert isinstance(layer, session.session.Session)
+        closing = layer.changes.closing
+        if closing is not None and closing.cut is not None:
+            taken.add((bool(closing.cut.dealt), bool(closing.cut.missed), closing.reached))
+    assert taken >= {(True, False, False), (False, True, True)}

@@ -205,7 +205,7 @@ def test_a_lost_last_packet_is_found_by_the_heartbeat() -> None:
     net.now = BEAT
     net.tick(0)
     (beat,) = net.to(1)
-    assert (net.packets([beat])[0].lsn, net.packets([beat])[0].urgent) == (1, True)
+    assert (net.packets([beat])[0].lsn, net.packets([beat])[0].asks) == (1, True)
     net.wait(0.1)
     assert net.texts(1) == ["one"]
     net.quiet()
@@ -364,7 +364,7 @@ def asked(net: Net, flights: list[Flight]) -> list[set[int]]:
     return [
         {m for m in members if beat.ext is None or int.from_bytes(beat.ext, "little") >> m & 1}
         for beat in beats.values()
-        if beat.urgent
+        if beat.asks
     ]
 
 
@@ -494,7 +494,7 @@ def test_who_has_reported_does_not_do_so_again_for_a_heartbeat_that_does_not_ask
     net.send(1, b"two, which carries a report")
     net.settle()
     net.wait(BEAT + LATE)
-    reports = [packet for packet in net.packets(net.log) if packet.kind == RELIABLE and not packet.urgent]
+    reports = [packet for packet in net.packets(net.log) if packet.kind == RELIABLE and not packet.asks]
     assert {packet.src for packet in reports} == {0, *range(2, LARGE)}
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from inga.session.alarms import BACK_OFF, WAIT_MAX, Alarms, Backoff
+from inga.session.alarms import WAIT_MAX, Alarms, Backoff
+from inga.stack.waits import BACK_OFF
 
 A, B = (0, 0), (0, 1)
 

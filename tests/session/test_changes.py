@@ -925,6 +925,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "want": {"src": 2, "runs": []},
     "fetch": {"offset": 0, "all": False},
     "state": {"offset": 0, "ask": False, "all": False},
+    "complete": {},
     "stateless": {"why": "so", "nobody": True},
     "reached": {"number": 2, "attempt": 1, "round": 1, "count": 0, "released": [0] * 3, "holds": False},
     "install": {"number": 2},

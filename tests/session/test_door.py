@@ -277,6 +277,17 @@ def test_those_who_wait_are_not_too_many() -> None:
     assert len(door.newcomers()) == REFUSED_MAX
 
 
+def test_those_who_wait_are_not_forgotten_while_a_change_lasts() -> None:
+    """As many as there can be ask again and again; nobody can be let in for longer than one question is good for."""
+    town = Town(2)
+    door, alice = door_of(town), town.member("alice")
+    told = [hello(name=f"m{number}") for number in range(REFUSED_MAX)]
+    for _ in range(4):
+        alice.receive([(each, f"at {number}") for number, each in enumerate(told)], now=town.now)
+        town.now += ASKS_WITHIN / 2
+    assert len(door.newcomers()) == REFUSED_MAX
+
+
 def test_former_members_are_forgotten_in_the_end() -> None:
     door = door_of(Town(2))
     for number in range(FORMER_MAX + 3):

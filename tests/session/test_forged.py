@@ -5,6 +5,8 @@ member could have said it, work and memory for it are bounded, and what was only
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from time import process_time
 from typing import Any
 
 import pytest
@@ -16,11 +18,13 @@ from inga.model.stamp import Stamp
 from inga.model.view import Member, View
 from inga.recipes import Options
 from inga.session.changes import VIEWS_MAX
+from inga.session.closing import LENT_MAX
 from inga.session.description import described
 from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, REMEMBERED_FOR, WORDS, Hearing
 from inga.session.session import Session
 from inga.stack.budget import ANSWERS_MAX
 from inga.stack.chain import ELSEWHERE_MAX
+from inga.stack.hooks import SPREAD_MAX
 from inga.stack.stack import Stack, joined
 from inga.wire import selective
 from inga.wire.co import CoExtension, pack
@@ -42,7 +46,7 @@ def forged(stack: Stack, packet: Packet) -> bytes:
     return joined(encode(packet, stack.wire.group_of(packet)))
 
 
-def words(stack: Stack, src: int, do: str, **what: Any) -> bytes:
+def words(stack: Stack, src: int, do: str, /, **what: Any) -> bytes:
     """The same, of the session."""
     packet = Packet(src, stack.view.number, kind=Session.id)
     packet.ext = said(do, **what)
@@ -76,7 +80,7 @@ def control(order: str, src: int, *, sent: int, lacks: tuple[tuple[int, int], ..
         if lacks:
             packet.runs = lacks
         else:
-            packet.lsn, packet.urgent = sent, True
+            packet.lsn, packet.asks = sent, True
     return packet
 
 
@@ -143,7 +147,7 @@ def test_a_flood_of_heartbeats_and_polls(order: str) -> None:
     net.send(0, b"x")
     net.wait(1.0)
     beat = control(order, 0, sent=1)
-    beat.urgent = True
+    beat.asks = True
     before = len(net.log)
     for _ in range(FLOOD // 64):
         net.inject(1, *[forged(net.stacks[1], beat)] * 64)
@@ -274,6 +278,90 @@ def test_a_newcomer_from_a_view_of_a_huge_number() -> None:
     town.knock("dave")
     town.wait(1.0)
     town.check("vector", "alice", "bob", "cathy", "dave")
+
+
+def closing_without_cathy(order: str, *said_before: bytes) -> Town:
+    """Bob closes a view that cathy has left in the middle of it, as alice is said to have told him."""
+    town = Town(3, order)
+    town.quiet()
+    bob = town.member("bob")
+    for data in said_before:
+        town.send("cathy", data)
+        town.arrive(next(copy for copy in town.under_way if copy.target == "bob"))
+    view = bob.view
+    following = replace(
+        view, number=2, attempt=1, members=view.members[:2], processes=(0, 1), failed=("cathy",)
+    )
+    told = {**described(following), "gone": [2], "slow": []}
+    town.inject("bob", words(bob, 0, "flush", **told))
+    assert bob.closing and not bob.rejected
+    return town
+
+
+def hear_cut(town: Town, **change: Any) -> Stack:
+    """Bob hears this cut, and then somebody in the next view."""
+    bob, none = town.member("bob"), [0, 0, 0]
+    closing = town.changes("bob").closing
+    assert closing is not None
+    told = {"number": 2, "attempt": 1, "round": 1, "sent": none, "counts": none, "most": none, "whole": none}
+    told |= {"dealt": {}, "missed": {}, "lack": [], "give": [], "released": [], "secret": ""}
+    town.inject("bob", words(bob, 0, "cut", **told | change))
+    town.session("bob").ahead(2)
+    town.turn("bob")
+    return bob
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"missed": {"2": [[0, 0, 0], [0, 0, 0]]}},
+        {"missed": {"2": []}},
+        {"missed": {"77": [[0, 0, 0]]}},
+        {"missed": {"1": [[0, 0, 0]]}},  # of one that is here
+        {"dealt": {"2": [[0, 5, 5]]}},
+        {"dealt": {"2": [[0, 5, 3]]}},
+        {"dealt": {"2": [[0, 0, 3]]}},
+        {"dealt": {"2": [[3, 5, 6]]}},
+        {"dealt": {"2": [[0, 1, SPREAD_MAX + 2]]}},
+        {"dealt": {"2": [[0, 1, SPREAD_MAX]] * 2}},
+        {"dealt": {"1": [[0, 1, 2]]}},
+    ],
+    ids=str,
+)
+def test_a_cut_that_nobody_can_have_made(order: str, change: dict[str, Any]) -> None:
+    bob = hear_cut(closing_without_cathy(order), **change)
+    assert bob.rejected == {"malformed": 1} and bob.closing and bob.view.number == 1
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_cut_that_says_what_one_missed(order: str) -> None:
+    town = closing_without_cathy(order)
+    bob = hear_cut(town, missed={"2": [[0, 3, 0]]})
+    assert not bob.rejected and bob.view.number == 2
+    assert town.session("bob").slow.missed_by(Member("cathy", 9)) == {"bob": 3}
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_cut_that_deals_as_much_as_there_can_be(order: str) -> None:
+    """It is looked at for each thing that is heard meanwhile, and never comes."""
+    town = closing_without_cathy(order)
+    bob = hear_cut(town, dealt={"2": [[0, 1, SPREAD_MAX + 1], [1, 1, SPREAD_MAX + 1]]})
+    assert not bob.rejected and bob.closing
+    began = process_time()
+    for _ in range(20):
+        town.session("bob").changes.tick(town.now)
+    assert process_time() - began < 4.0, "a second is much too long already"
+
+
+@pytest.mark.parametrize(("before", "lent"), [(LENT_MAX - 1, 1), (LENT_MAX, 0)])
+def test_a_request_for_what_is_lent_with_very_many_runs(before: int, lent: int) -> None:
+    """As many are looked at as there can be packets in the answer."""
+    town = closing_without_cathy("vector", b"of cathy")
+    bob = town.member("bob")
+    runs = [[number, number + 1] for number in range(100, 100 + before)] + [[1, 2]]
+    town.inject("bob", words(bob, 0, "want", number=2, attempt=1, src=2, runs=runs))
+    assert bob.counts["lent"] == lent
 
 
 # Where members are

@@ -132,3 +132,15 @@ def test_who_leaves_after_it_was_let_in_unheard_is_not_waited_for() -> None:
             town.inject(name, joined(datagram))
     town.quiet()
     town.check("vector", "alice", "bob")
+
+
+def test_whoever_says_goodbye_says_the_same_words() -> None:
+    """A member that leaves, and a newcomer that has thought better of it: both are read by one reader."""
+    town = Town(2)
+    town.quiet()
+    newcomer = town.knock("dave")
+    ((_, datagram),) = newcomer.goodbye()
+    told = Copy("dave", "alice", joined(datagram)).told
+    town.leave("bob")
+    ours = next(copy.told for copy in town.log if copy.do == "goodbye")
+    assert told.keys() == ours.keys() and (told["itself"], ours["itself"]) == (False, True)

@@ -22,6 +22,7 @@ class Narrow(Layer):
     is_passable = True
     waiting = 0
     outstanding = 7
+    begun = 0
     held = 0
 
     def __init__(self) -> None:
@@ -179,7 +180,7 @@ def test_calls_that_begin_are_no_wait(room: Room) -> None:
     room.narrow.held, room.narrow.missing = 100, {1}
     for _ in range(4):
         room.wait(WARN_AFTER - 1)
-        room.stack.begun += 1
+        room.narrow.begun += 1
     assert room.heard() == []
 
 
@@ -220,6 +221,27 @@ def test_questions_grow_rare_and_end(room: Room) -> None:
     before = len(room.net.log)
     room.wait(2.0)
     assert len(room.net.log) > before, "the next wait is asked about again"
+
+
+def test_many_short_waits_are_all_asked_about(room: Room) -> None:
+    """Something is always held, and moves after each of them."""
+    room.narrow.held, room.narrow.missing = 100, {1}
+    for _ in range(2 * ASKS_MAX):
+        room.stack.delivered += 1
+        room.net.turn(0)
+        before = len(room.net.log)
+        room.wait(1.5 * ASK_AFTER)
+        assert len(room.net.log) > before
+    assert room.heard() == []
+
+
+def test_a_wait_after_a_long_one_is_told_on_time(room: Room) -> None:
+    room.narrow.held, room.narrow.missing = 100, {1}
+    room.wait(300.0)
+    assert room.heard() == ["delivery has waited 5 s for bob"]
+    room.stack.delivered += 1
+    room.wait(WARN_AFTER)
+    assert room.heard() == ["delivery has waited 5 s for bob"]
 
 
 def test_who_leaves_or_fails_waits_for_nobody(room: Room) -> None:

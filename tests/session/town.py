@@ -125,9 +125,11 @@ class Town(ByHand):
         self.turn(name)
         return outcome
 
-    def knock(self, name: str, incarnation: int = 7, place: str | None = None) -> Newcomer:
-        """`place` is where it is, if it is not called as whoever is there."""
-        newcomer = Newcomer("", Member(name, incarnation), now=self.now)
+    def knock(
+        self, name: str, incarnation: int = 7, place: str | None = None, *, wants: str = ""
+    ) -> Newcomer:
+        """`place` is where it is, if it is not called as whoever is there; `wants`: the kind of state that it takes."""
+        newcomer = Newcomer("", Member(name, incarnation), now=self.now, wants=wants)
         self.items[place or name], self.sent[name] = [], []  # it has not heard of what was before
         self.at[place or name] = newcomer
         self.wake[place or name] = self.now

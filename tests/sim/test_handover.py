@@ -7,9 +7,12 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.errors import WouldBlock
 from inga.obg import Abort, ObjectClass, method
+from inga.objects.layer import ObjectOrder
 from inga.recipes import Options
 from inga.session.handover import PIECE, PIECES
+from inga.session.session import Session
 from inga.sim import Sim
+from inga.sim.memory import leaks
 from inga.sim.site import Site
 
 NAMES = ("alice", "bob", "cathy", "dave")
@@ -186,3 +189,35 @@ def test_a_bank_keeps_its_sum_through_failures_and_returns(order: str, seed: int
 
 def _plan(sim: Sim, at: float, act, name: str) -> None:  # type: ignore[no-untyped-def]
     sim.at(at, sim.sites[0], lambda: act(name))
+
+
+def kept(sim: Sim) -> int:
+    """Octets and states that members keep for newcomers."""
+    found = 0
+    for site in (site for site in sim.sites if site.is_member):
+        session, order = site.stack.layer("session"), site.stack.layer("object")
+        assert isinstance(session, Session) and isinstance(order, ObjectOrder)
+        found += sum(map(len, session.handover._given.values())) + len(order._late._at_first)
+    return found
+
+
+@pytest.mark.parametrize("fate", ["stays", "crashes", "two"])
+def test_what_newcomers_were_given_is_kept_until_they_have_it(fate: str) -> None:
+    sim = group("object", {"book": Book})
+    for number in range(20):
+        sim["alice"].call("book", "write", bytes([number]) * PIECE)
+    sim.run(5.0)
+    erin = sim.join("erin")
+    if fate == "two":
+        sim.join("fred")
+    while erin.newcomer is not None:
+        sim.run(sim.now + 0.001)
+    sim.run(sim.now + 0.01)
+    assert kept(sim)
+    if fate == "crashes":
+        erin.crash()
+    sim.run(sim.now + 5.0)
+    assert not kept(sim)
+    here = [site for site in sim.sites if site.is_member]
+    assert all(site.state("book") == sim["alice"].state("book") for site in here)
+    assert {where for site in here for where, _ in leaks(site.stack)} <= {"State.value", "State._base"}

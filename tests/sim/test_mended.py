@@ -16,6 +16,7 @@ from pytest import MonkeyPatch
 
 from inga.corba.multicast import fragments as miop
 from inga.corba.multicast.reported import Reported
+from inga.layers import sequenced
 from inga.layers.co.layer import Co
 from inga.layers.fifo import Unordered
 from inga.layers.fragment import Fragment, Pieces
@@ -42,7 +43,7 @@ from inga.trace.memory import MemoryTrace
 from inga.wire.told import Told
 
 from ..corba.multicast import test_remiop_late
-from ..layers import test_co, test_fragment
+from ..layers import test_co, test_fragment, test_sequenced
 from ..stack import test_failure, test_robustness
 
 TESTS = Path(__file__).parents[1]
@@ -298,7 +299,8 @@ BUGS = [
         "use: the layers of a closed view are kept where nothing is taken any more",
         layers_kept,
         "memory: Views.retired",
-        '{"order": "co", "members": 1, "seed": 100069, "actions": [[0.0131, 0, "use", "fifo"]]}',
+        """{"order": "co", "members": 2, "seed": 100069, "actions": [[0.0131, 1, "send", [40, null, 1]],
+        [0.2131, 1, "leave", null], [0.6131, 0, "use", "none"]]}""",
     ),
     Bug(
         "acks over MIOP: alone in the group, a window is filled once",
@@ -386,6 +388,10 @@ def pieces_not_held(patch: MonkeyPatch) -> None:
     patch.setattr(Fragment, "held", 0)
 
 
+def what_waits_weighs_nothing(patch: MonkeyPatch) -> None:
+    patch.setattr(sequenced, "WAITS", 0)
+
+
 def delivery_unwatched(patch: MonkeyPatch) -> None:
     patch.setattr(Pressure, "turn", lambda part: None)
 
@@ -448,6 +454,11 @@ RED = [
         "unfinished packets are not counted as held",
         pieces_not_held,
         test_fragment.test_unfinished_packets_are_held_but_for_the_oldest_of_each,
+    ),
+    Red(
+        "what `total` holds is not counted",
+        what_waits_weighs_nothing,
+        test_sequenced.test_what_waits_for_its_place_keeps_no_window_closed,
     ),
     Red(
         "delivery stands still without notice",

@@ -279,7 +279,7 @@ def test_a_newcomer_in_a_view_that_nobody_else_has_installed_finds_the_group(see
     frank = sim.join("frank")
     step(sim, lambda: all(site.stack.closing for site in others))
     closings = [session(site).changes for site in others]
-    step(sim, lambda: all(changes._closing is not None and changes._closing.reached for changes in closings))
+    step(sim, lambda: all(changes.closing is not None and changes.closing.reached for changes in closings))
     assert alice.stack.view.number == 1
     sim.network.cut = {(one.index, site.index) for site in others for one in (alice, frank)}
     step(sim, lambda: frank.is_member)

@@ -48,7 +48,7 @@ def label(flight: Flight, group: int) -> set[str]:
     if packet.kind == FLOW:
         return {"probe"}
     if packet.kind == RELIABLE:
-        return {"nack" if packet.runs else "heartbeat" if packet.urgent else "ack"}
+        return {"nack" if packet.runs else "heartbeat" if packet.asks else "ack"}
     labels = {"data"}
     labels |= {"fragment"} if packet.frag else set()
     labels |= {"ack on data"} if packet.ack else set()

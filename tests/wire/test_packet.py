@@ -433,3 +433,16 @@ def test_a_packet_without_a_check_is_none_where_checks_are_wanted() -> None:
     with pytest.raises(WireError) as caught:
         read(written(packet(seq=1, body=b"hello")), checked=True)
     assert caught.value.reason == "check"
+
+
+@pytest.mark.parametrize(
+    ("of_data", "of_control"), [("urgent", "asks"), ("partial", "denies")], ids=["first", "second"]
+)
+def test_a_flag_has_another_name_on_packets_that_are_no_data(of_data: str, of_control: str) -> None:
+    """And is the same one on the wire."""
+    one, other = Packet(1, 1, kind=7), Packet(1, 1, kind=7)
+    setattr(one, of_data, True)
+    setattr(other, of_control, True)
+    octets = b"".join(map(bytes, encode(one, GROUP)))
+    assert octets == b"".join(map(bytes, encode(other, GROUP)))
+    assert getattr(one, of_control) and getattr(other, of_data)

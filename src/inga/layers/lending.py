@@ -16,11 +16,8 @@ from inga.causality.arrivals import missing_runs
 from inga.model.compiled import mypyc_attr, trait
 from inga.model.errors import WireError
 from inga.model.packet import Packet, Runs
-from inga.stack.hooks import Holdings
+from inga.stack.hooks import SPREAD_MAX, Holdings
 from inga.stack.stack import Stack
-
-SPREAD_MAX = 1 << 15
-"""Numbers between the slowest and the fastest member: more than any window lets a sender be ahead."""
 
 
 @trait
@@ -134,8 +131,11 @@ def _joined(pairs: Iterable[tuple[int, int]]) -> Holdings:
 def lacking(dealt: Holdings, has: Callable[[int], bool]) -> dict[int, Runs]:
     """The numbers that others are to lend us and that have not come yet, by holder."""
     wanted: dict[int, list[tuple[int, int]]] = {}
+    left = SPREAD_MAX  # this is done for everything that comes meanwhile, and whoever deals may say anything
     for holder, low, high in dealt:
-        for number in range(low, min(high, low + SPREAD_MAX)):
+        some = range(low, min(high, low + left))
+        left -= len(some)
+        for number in some:
             if not has(number):
                 runs = wanted.setdefault(holder, [])
                 if runs and runs[-1][1] == number:

@@ -251,7 +251,7 @@ class Reliable(Layer, NumberedLender):
             self._acknowledged(packet)
         if packet.runs is not None:
             self._repair(packet.src, packet.runs)
-        if packet.urgent:
+        if packet.asks:
             self._heartbeat_from(packet)
 
     def _heartbeat_from(self, packet: Packet) -> None:
@@ -265,7 +265,7 @@ class Reliable(Layer, NumberedLender):
         if not self._answers[src].take(self.stack.now):
             self.stack.reject("budget")
             return
-        if packet.partial:  # we have asked for more than there is, since somebody else spoke of it
+        if packet.denies:  # we have asked for more than there is, since somebody else spoke of it
             self._known[src] = max(lsn, *arrived.early, 0)
             self._note_hole(src)
         elif lsn > self._known[src]:
@@ -434,7 +434,7 @@ class Reliable(Layer, NumberedLender):
         """Tell how many packets we sent, and perhaps that more were asked for; who is asked answers: all, or these."""
         packet = self._packet(member)
         packet.lsn = self._last
-        packet.urgent, packet.partial = True, denies
+        packet.asks, packet.denies = True, denies
         if asked is not None and len(asked) < len(self.stack.peers):
             bits = sum(1 << m for m in asked)
             packet.ext = bits.to_bytes((bits.bit_length() + 7) // 8, "little")

@@ -44,6 +44,7 @@ class Packet:
         # on the wire: others
         "trace",  # full vector for orders that carry none, while tracing
         "ext",  # what only one layer knows to read: an order's own section, the session's words, a third party's
+        # of data; on a layer's own packets the same two flags are called `asks` and `denies`
         "urgent",  # please acknowledge at once, everybody
         "partial",  # a bundle that left before it was full: please acknowledge soon, of a second one somebody at once
         "bare",  # the body went to others; only the header is for us
@@ -146,6 +147,26 @@ class Packet:
         self.branch = 0
         self.merged = ()
         self.encoded = None
+
+    # What the two flags mean on packets that are no data: of a layer's own kind.
+
+    @property
+    def asks(self) -> bool:
+        """Whether it wants to be answered: a heartbeat that says how much was sent, or a poll."""
+        return self.urgent
+
+    @asks.setter
+    def asks(self, value: bool) -> None:
+        self.urgent = value
+
+    @property
+    def denies(self) -> bool:
+        """Whether it denies that there is more: more was asked for than it says was sent."""
+        return self.partial
+
+    @denies.setter
+    def denies(self, value: bool) -> None:
+        self.partial = value
 
     def keep(self) -> None:
         """Copy what is borrowed, before the packet is stored."""

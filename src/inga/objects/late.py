@@ -1,7 +1,7 @@
 """Copies of objects at a member that joined: their states come from members that had a copy before.
 
-Every member that was there before keeps the states with which the view began, and hands them over when asked. Until
-all states have come that a newcomer lacks, the packets that it receives wait: they are calls on those states.
+Every member that was there before keeps the states with which the view began, and hands them over when asked, until each
+newcomer has all that it lacks. So long the packets that it receives wait: they are calls on those states.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,15 @@ class LateCopies:
         self._host = host
         self._me = view.names[me]
         self._early: list[Packet] = []  # packets that came before the states that they are about
-        self._at_first = host.states() if view.joined and view.attempt else {}
+        self._incomplete: set[int] = set()  # newcomers that lack something
         old = {member for member, name in enumerate(view.names) if name not in view.joined}
-        if view.attempt and me not in old:
+        if view.attempt:
             for name, (_, where) in objects.items():
-                if me in where and (holders := [member for member in where if member in old]):
-                    self.missing[name] = holders
+                if holders := [member for member in where if member in old]:
+                    self._incomplete |= {*where} - old
+                    if me in where and me not in old:
+                        self.missing[name] = holders
+        self._at_first = host.states() if self._incomplete and me in old else {}
 
     def keep(self, packets: list[Packet]) -> None:
         """Keep these packets until no state is missing."""
@@ -44,6 +47,13 @@ class LateCopies:
         out = bytearray()
         put(out, copied(self._at_first[name]))
         return bytes(out)
+
+    def complete(self, member: int) -> bool:
+        """A newcomer has everything, or is gone; whether nobody lacks anything any more, and what was kept is let go."""
+        self._incomplete.discard(member)
+        if not self._incomplete:
+            self._at_first.clear()
+        return not self._incomplete
 
     def take_over(self, name: str, state: bytes | None) -> list[Packet]:
         """A state has come, or will not come. If it was the last one, the packets that waited are returned; WireError

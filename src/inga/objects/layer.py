@@ -123,6 +123,7 @@ class ObjectOrder(Unordered):
         self._has_room, self.held = True, 0
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
+        self.begun = 0  # calls of objects that have begun here
         self._passed = 0  # packets of data passed down: their number tells pieces of different packets apart
         self._outbox = Outbox(self._others, self.stack.wire.body_max)
         classes = {name: each.cls for name, each in self.hosted.items()}
@@ -162,6 +163,9 @@ class ObjectOrder(Unordered):
 
     def hand_over(self, topic: str) -> bytes:
         return self._late.hand_over(topic)
+
+    def complete(self, member: int) -> bool:
+        return self._late.complete(member)
 
     def take_over(self, topic: str, state: bytes | None) -> None:
         try:
@@ -244,7 +248,7 @@ class ObjectOrder(Unordered):
         if links.weighed:
             links.weighed = False
             self.held = min(links.held, HELD_MAX)
-            self.stack.begun = self.host.engine.counts["started"]
+            self.begun = self.host.engine.counts["started"]
             is_open = links.outstanding < self._options.window
             if is_open is not self._has_room:
                 self._has_room = is_open

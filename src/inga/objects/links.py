@@ -23,7 +23,8 @@ from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
 from inga.objects.window import weight
-from inga.session.alarms import BACK_OFF, WAIT_MAX
+from inga.session.alarms import WAIT_MAX
+from inga.stack.waits import grown
 
 Numbered = Message | Flush
 BELOW_NOTHING: OrderKey = (1 << 63, 0)
@@ -330,7 +331,7 @@ class Links:
             self._repair(now, member, peer, number)
         self.beat(member, wanted=self.options.quiet)
         peer.again = now + peer.wait
-        peer.wait = min(BACK_OFF * peer.wait, WAIT_MAX * self.options.delta)
+        peer.wait = grown(peer.wait, WAIT_MAX * self.options.delta)
 
     def _progress(self, peer: Peer) -> None:
         """News came from that member: repetitions begin with the shortest wait again."""

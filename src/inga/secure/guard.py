@@ -42,6 +42,7 @@ from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
+from inga.stack.waits import grown
 from inga.wire.packet import HEAD as PACKET_HEAD
 from inga.wire.packet import MAGIC as PACKET_MAGIC
 from inga.wire.packet import OUTSIDE, view_of
@@ -647,7 +648,7 @@ class GroupGuard:
                 self._say(channel, b"")
         if strangers or unknown:
             self._wake_by(now + self._look)
-            self._look = min(2 * self._look, LOOK_MAX)
+            self._look = grown(self._look, LOOK_MAX)
 
     # For the session
 

@@ -12,15 +12,13 @@ from math import inf
 
 from inga.model.compiled import mypyc_attr
 from inga.stack.stack import Rng
+from inga.stack.waits import grown
 
 NEVER = inf
 """A time that is never reached: the alarm is not set."""
 
 AlarmKey = tuple[int, int]
 """What an alarm is for, and the member that it concerns."""
-
-BACK_OFF = 2.0
-"""A question that brings no progress is repeated after so many times the last wait."""
 
 WAIT_MAX = 8.0
 """The longest wait of a repetition, in multiples of the first."""
@@ -44,7 +42,7 @@ class Backoff:
 
     def start(self) -> float:
         """The wait before the first repetition; what follows begins anew."""
-        self._next = min(2 * self.first, self._most)
+        self._next = grown(self.first, self._most)
         return self.first
 
     def reset(self) -> None:
@@ -54,7 +52,7 @@ class Backoff:
     def next(self, rng: Rng) -> float:
         """The wait before another repetition."""
         wait = self._next * (1 + self._jitter * rng.random())
-        self._next = min(2 * self._next, self._most)
+        self._next = grown(self._next, self._most)
         return wait
 
 
@@ -82,9 +80,9 @@ class Alarms:
 
     def again(self, key: AlarmKey, now: float, wait: float) -> None:
         """Set it to repeat a question that brought no progress: later each time."""
-        grown = self._waits.get(key, wait)
-        self.set(key, now + grown)
-        self._waits[key] = min(BACK_OFF * grown, WAIT_MAX * wait)
+        last = self._waits.get(key, wait)
+        self.set(key, now + last)
+        self._waits[key] = grown(last, WAIT_MAX * wait)
 
     def wait(self, key: AlarmKey, first: float) -> float:
         """How long the next repetition waits."""

@@ -72,7 +72,7 @@ class Changes:
         self.wishes = Wishes(session, self._questions, build)
         self._attempt = 0  # the latest that we know of in this view
         self._change: Leading | None = None  # the change that we lead
-        self._closing: ClosingView | None = None  # the change that we follow
+        self.closing: ClosingView | None = None  # the change that we follow
         # As the leader: members that may not have installed the view in force.
         self._unaware: set[int] = set()
         # Members that spoke in a closed view and were told so, since the last tick.
@@ -98,12 +98,12 @@ class Changes:
     @property
     def settled(self) -> bool:
         """Whether no change is under way."""
-        is_idle = self._change is None and self._closing is None
+        is_idle = self._change is None and self.closing is None
         return is_idle and not self.wishes.is_open and not self._unaware
 
     def view(self, view: View) -> None:
         """A view is installed; the first one comes here too."""
-        led, self._change, self._closing, self._attempt = self._change, None, None, 0
+        led, self._change, self.closing, self._attempt = self._change, None, None, 0
         self._dissolves = None
         self._unaware.clear()
         self._numbers.view()
@@ -160,8 +160,8 @@ class Changes:
         """We are in no view from now on; `host` is asked to let us into another."""
         if self.stack.views.next is not None:
             return  # we are in another one already
-        part = () if host is None or self._closing is None else self._closing.view.names
-        self._closing = self._change = self.wishes.request = None
+        part = () if host is None or self.closing is None else self.closing.view.names
+        self.closing = self._change = self.wishes.request = None
         self._unaware.clear()
         self.stack.views.abandon()
         self._session.parts.leave_home(host, part)
@@ -198,8 +198,8 @@ class Changes:
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
-        if self._closing is not None and self._closing.reached:
-            self._install(self._closing)
+        if self.closing is not None and self.closing.reached:
+            self._install(self.closing)
 
     def late(self, view: View, source: int, address: Hashable) -> None:
         """A member of a view that is closed speaks in it: it does not know of the next, or is not in it."""
@@ -218,7 +218,7 @@ class Changes:
                 say_excluded(person, spoken_in, address, self.leader, is_slow=is_slow)
         elif member != self.stack.me:
             self._questions.tell(member, "install", number=self.stack.view.number)
-        self._wake_soon()
+        self.wake_soon()
 
     def tick(self, now: float) -> None:
         self.wake = NEVER
@@ -228,7 +228,7 @@ class Changes:
 
     def turn(self) -> None:
         """What has come in this turn may be all that was missing."""
-        if self._closing is not None or self._is_put_off or self.wishes.renews:
+        if self.closing is not None or self._is_put_off or self.wishes.renews:
             self._work()
 
     def hear(self, src: int, told: Told) -> None:
@@ -264,14 +264,14 @@ class Changes:
     def _work(self) -> None:
         if self._is_installing or self._is_held or self.stack.leaving or self._session.parts.is_homeless:
             return
-        if self._closing is None:
+        if self.closing is None:
             self.wishes.ask(self.leader)
         if self._change is None and self.leads and not self._session.quorum.is_held:
             self._look_for_work()
-        if self._closing is not None:
-            self._closing.work()
-            if self._closing.reached:
-                self._session.quorum.promise(self._closing.leader)
+        if self.closing is not None:
+            self.closing.work()
+            if self.closing.reached:
+                self._session.quorum.promise(self.closing.leader)
         if self._change is not None:
             self._lead(self._change)
         if self._unaware:
@@ -281,23 +281,26 @@ class Changes:
                 person = self.stack.view.members[member]
                 if person.name in self.stack.view.joined:
                     self._welcome(person, self._door.where(person, self.stack.addresses.get(member)))
-        self._wake_soon()
+        self.wake_soon()
 
-    def _wake_soon(self) -> None:
-        if self.settled and not self._reminded and not self._is_put_off:
+    def wake_soon(self, *, at_once: bool = False) -> None:
+        """There may be something to ask, or to ask again."""
+        if at_once:
+            self.wake = self.stack.now
+        elif self.settled and not self._reminded and not self._is_put_off:
             self.wake = NEVER
         elif self.wake == NEVER:  # answers that keep coming do not put off what has to be repeated
             self.wake = self._questions.next_wake()
 
     @property
     def _is_installing(self) -> bool:
-        return self._closing is not None and self._closing.installing
+        return self.closing is not None and self.closing.installing
 
     def _look_for_work(self) -> None:
         """As the leader: is there a reason for another view?"""
         stack, request = self.stack, self.wishes.wanted()
         newcomers, number = self._door.newcomers(), self._door.highest_view
-        is_waiting = self._door.is_gathering and self._closing is None
+        is_waiting = self._door.is_gathering and self.closing is None
         if self._dissolves is not None or is_waiting:
             newcomers = []
         is_shrinking = bool(stack.left) and stack.views.follow
@@ -308,7 +311,7 @@ class Changes:
         # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
         # somebody is gone, the others go on without it, and let it in when it comes. One that was met, and has not told yet
         # what layers have to know of it, is there: that is waited for.
-        is_gathering = self._closing is None and self._session.presence.is_gathering
+        is_gathering = self.closing is None and self._session.presence.is_gathering
         unmet = {member for member in stack.peers if member not in stack.met}
         is_enough = self._session.silence.is_sure and self._session.quorum.is_enough(unmet)
         self._is_put_off = is_gathering and not (is_shrinking and unmet and is_enough)
@@ -317,7 +320,7 @@ class Changes:
         if is_gathering:
             self._session.exclude(unmet)
             return
-        if self._closing is None or self._closing.leader != stack.me:
+        if self.closing is None or self.closing.leader != stack.me:
             self._questions.begin()
         self._attempt += 1
         people = [person for person, _ in newcomers]
@@ -347,8 +350,8 @@ class Changes:
                 self._questions.tell(None, "dissolve", **change.key, host=[(*change.host, "")])
             self.leave_home(change.host)
         else:
-            assert self._closing is not None
-            self._install(self._closing)
+            assert self.closing is not None
+            self._install(self.closing)
 
     def _install(self, closing: ClosingView) -> None:
         if closing.installing:
@@ -404,7 +407,7 @@ class Changes:
             self.wishes.on_use(request)
 
     def _on_flush(self, src: int, told: Told) -> None:
-        stack, closing = self.stack, self._closing
+        stack, closing = self.stack, self.closing
         view, gone, slow = view_told(told), set(told.numbers("gone")), told.numbers("slow")
         if view.number <= stack.view.number or (closing is not None and closing.installing):
             return
@@ -437,10 +440,10 @@ class Changes:
         failed = {i for i, name in enumerate(stack.view.names) if name in view.failed}
         for member in sorted(gone - stack.left):
             stack.gone(member, failed=member in failed)
-        if self._closing is not closing:
+        if self.closing is not closing:
             return  # that somebody is gone made us lead a change of our own
         states = self._session.transfer.report()
-        self._closing = ClosingView(stack, self._questions, src, view, layers, gone, states)
+        self.closing = ClosingView(stack, self._questions, src, view, layers, gone, states)
         stack.views.expect(view)
         if closing is None:
             stack.views.close()
@@ -491,9 +494,9 @@ class Changes:
 
     def _on_refused(self, src: int, told: Told) -> None:
         key, asker, wish = key_of(told), told.number("asker"), told.number("wish")
-        why, closing = told.text("why"), self._closing
+        why, closing = told.text("why"), self.closing
         if closing is not None and (closing.key, closing.leader) == (key, src) and not closing.installing:
-            self._closing = None
+            self.closing = None
             self._session.quorum.promised.discard(src)
             self.stack.views.reopen()
         self.wishes.on_refused(asker, wish, why)
@@ -505,7 +508,7 @@ class Changes:
 
     def _followed(self, src: int, told: Told) -> ClosingView | None:
         """The change that a leader speaks of, if we follow it."""
-        closing, key = self._closing, key_of(told)
+        closing, key = self.closing, key_of(told)
         return closing if closing is not None and closing.key == key and src == closing.leader else None
 
 

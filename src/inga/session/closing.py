@@ -11,13 +11,13 @@ from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import People, change_key
 from inga.session.questions import Questions
-from inga.stack.hooks import Holdings, MessageCounts
+from inga.stack.hooks import SPREAD_MAX, Holdings, MessageCounts
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.wire.told import Told
 
 LENT_MAX = 64
-"""Packets that are sent for one that is gone, for one request."""
+"""Packets that are sent for one that is gone, for one request; and runs of numbers in it that are looked at."""
 
 
 class Cut(NamedTuple):
@@ -44,14 +44,19 @@ class Cut(NamedTuple):
         released = told.numbers("released")
         if len(released) not in (0, n):
             raise WireError("malformed", "what was released of others than the members")
+        dealt, missed = told.tables("dealt", 3), told.tables("missed", n)
+        for rows in dealt.values():
+            _check_dealt(rows, n)
+        if any(len(rows) != 1 for rows in missed.values()):
+            raise WireError("malformed", "not one row of what one missed")
         return cls(
             told.number("round"),
             told.numbers("sent", n),
             told.numbers("counts", n),
             told.numbers("most", n),
-            told.tables("dealt", 3),
+            dealt,
             told.numbers("whole", n),
-            told.tables("missed", n),
+            missed,
             told.people("lack"),
             told.people("give"),
             released,
@@ -86,7 +91,7 @@ class ClosingView:
         self.view = view
         self.key = change_key(view)
         self.layers = layers
-        self._gone = gone
+        self.gone = gone
         self._states = states
         self._sent: list[int] | None = None  # what we have sent, once all of it has left
         self.cut: Cut | None = None
@@ -106,8 +111,8 @@ class ClosingView:
         """The leader says what has to be here."""
         if self.cut is not None and self.cut.round >= cut.round:
             return
-        if not cut.dealt.keys() <= self._gone:
-            raise WireError("malformed", "packets are dealt of one that is not gone")
+        if not cut.dealt.keys() | cut.missed.keys() <= self.gone:
+            raise WireError("malformed", "packets are dealt of one that is not gone, or it missed some")
         self.cut, self.reached = cut, False
 
     def work(self) -> None:
@@ -133,9 +138,9 @@ class ClosingView:
             "round": round_,
             "sent": self._sent or [0] * n,
             "count": self._count(),
-            "seen": [self._seen(m) if m in self._gone else 0 for m in range(n)],
+            "seen": [self._seen(m) if m in self.gone else 0 for m in range(n)],
             **self._tally()._asdict(),
-            "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(self._gone)},
+            "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(self.gone)},
             **self._states,
         }
         self._questions.tell(self.leader, "flushed", **self.key, **report)
@@ -160,7 +165,7 @@ class ClosingView:
         released = chain.hook("released")
         if released is None:
             return [0] * n, False
-        return [released(m) if m in self._gone else 0 for m in range(n)], chain.hook("holds")()
+        return [released(m) if m in self.gone else 0 for m in range(n)], chain.hook("holds")()
 
     def _has_reached(self, cut: Cut) -> bool:
         """Whether everything is here; what is not, we ask for."""
@@ -178,7 +183,7 @@ class ClosingView:
         if lender is not None and not lender.come(cut.counts):
             return False
         # If somebody else is gone meanwhile, its packets are not dealt yet: what waits for them waits for another attempt.
-        if cut.dealt and not self._forgone and self._stack.left <= self._gone:
+        if cut.dealt and not self._forgone and self._stack.left <= self.gone:
             self._forgone = True
             for forgo in chain.hooks("forgo"):
                 forgo()
@@ -203,7 +208,7 @@ class ClosingView:
 def lend(stack: Stack, src: int, told: Told) -> None:
     """A member wants packets that we have, of one that is gone: send them as they came, marked as lent."""
     lender, gone = stack.chain.lender, told.number("src")
-    runs = tuple((low, high) for low, high in told.pairs("runs"))
+    runs = tuple(told.pairs("runs")[:LENT_MAX])  # each has a packet that we said we have, or more
     if lender is None or gone not in stack.left:
         return
     batch = [packet.lent_to(src) for packet in lender.lend(gone, runs, src)[:LENT_MAX]]
@@ -213,3 +218,12 @@ def lend(stack: Stack, src: int, told: Told) -> None:
     if batch:
         stack.counts["lent"] += len(batch)
         stack.emit(batch)
+
+
+def _check_dealt(rows: Holdings, n: int) -> None:
+    """What is dealt of one that is gone to one of `n` members: no holder lends more than it can have."""
+    lent = [0] * n
+    for holder, low, high in rows:
+        if holder >= n or not 0 < low < high or high - low > SPREAD_MAX - lent[holder]:
+            raise WireError("malformed", "packets are dealt that nobody can have")
+        lent[holder] += high - low

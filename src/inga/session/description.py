@@ -17,6 +17,18 @@ def named(person: Member) -> dict[str, Any]:
     return {"name": person.name, "incarnation": person.incarnation}
 
 
+def signed(person: Member, group: str, view: int) -> dict[str, Any]:
+    """The same of one that leaves: of which group, as its members know it, and which view."""
+    return {**named(person), "group": group, "view": view}
+
+
+def parting(
+    person: Member, group: str, view: int, *, itself: bool = False, bound: bool = False
+) -> dict[str, Any]:
+    """A goodbye: of one that leaves, or (not `itself`) of one that it concerns. `bound`: it has agreed to a change."""
+    return {**signed(person, group, view), "itself": itself, "bound": bound}
+
+
 def change_key(view: View) -> dict[str, int]:
     """The fields by which members tell the change to this view from others."""
     return {"number": view.number, "attempt": view.attempt}

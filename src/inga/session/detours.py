@@ -109,7 +109,7 @@ class Detours:
             self._is_reading = False
 
     def _watch(self) -> None:
-        self._session.stack.wire.also = self._go_round if self._by else None
+        self._session.stack.wire.tell_also(self._go_round if self._by else None)
 
     def _go_round(self, to: Address, datagram: Datagram) -> None:
         """This was sent; those who do not get it that way get it by others."""

@@ -70,7 +70,7 @@ class Door:
         caller = self._waiting.get(newcomer) or _Caller(now)
         why = self._refused.get(newcomer) or self._difference(told) or self._objection(newcomer, caller)
         if why is None:
-            if len(self._waiting) < REFUSED_MAX:
+            if newcomer in self._waiting or len(self._waiting) < REFUSED_MAX:
                 self._waiting[newcomer] = caller
                 caller.asked, caller.address = now, address
                 caller.view, caller.wants = told.number("view"), told.text("wants")

@@ -14,7 +14,7 @@ from inga.model.view import Member, View
 from inga.secure.handshake import is_secured
 from inga.session.alarms import Backoff
 from inga.session.asking import Asking
-from inga.session.description import named, view_told
+from inga.session.description import parting, view_told
 from inga.session.door import Accepts
 from inga.session.gathering import Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
@@ -167,8 +167,7 @@ class Newcomer:
     def goodbye(self) -> list[tuple[Address, Datagram]]:
         """It does not join after all: whoever has let it in is not to wait for it."""
         member, view = self.member, 0 if self.view is None else self.view.number
-        signed = {**named(member), "group": f"{self.group:08x}"}
-        words = self._to_all(said("goodbye", **signed, view=view, itself=False, bound=False))
+        words = self._to_all(said("goodbye", **parting(member, f"{self.group:08x}", view)))
         return words if self.guard is None else self.guard.seal(words, self.wake)
 
     def _to_all(self, content: bytes) -> list[tuple[Address, Datagram]]:

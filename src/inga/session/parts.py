@@ -127,7 +127,7 @@ class Parts:
         self._since = stack.now
         self._patience = self._alone_after.next(stack.rng)
         self._asking = Asking(host, stack.now)
-        stack.member = stack.member.reborn()
+        stack.views.be_reborn()
         stack.notice("group.homeless", "without a view: asking to be let in")
         self._pause.reset()
         self.wake = stack.now
@@ -201,7 +201,7 @@ class Parts:
             if told.do == "closed" and not stack.met and not self.rejoin:
                 stack.fail(Excluded(f"{stack.member.name!r} cannot join: {told.text('why')}"))
                 return
-            stack.member = stack.member.reborn(told.number("free") if told.do == "again" else 0)
+            stack.views.be_reborn(told.number("free") if told.do == "again" else 0)
 
     def _ask(self, now: float) -> None:
         session = self._session

@@ -17,7 +17,7 @@ from inga.model.compiled import mypyc_attr
 from inga.model.packet import Packet
 from inga.model.view import Member
 from inga.session.alarms import NEVER, Backoff
-from inga.session.description import named
+from inga.session.description import named, parting, signed
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class Presence:
         """Tell others that another member has left."""
         member = self._session.stack.view.index(person)
         is_bound = member is not None and self._session.quorum.is_bound(member)
-        self._session.say_outside(to, "goodbye", **self._signed(person), itself=False, bound=is_bound)
+        self._session.say_outside(to, "goodbye", **self._parting(person, itself=False, bound=is_bound))
 
     def _say_here(self, now: float) -> None:
         if self._unmet():
@@ -266,7 +266,7 @@ class Presence:
         self._goodbyes += 1
         is_bound = bool(self._session.quorum.promised)
         self._session.say_outside(
-            None, "goodbye", **self._signed(self._person()), itself=True, bound=is_bound
+            None, "goodbye", **self._parting(self._person(), itself=True, bound=is_bound)
         )
         if self._unaware and self._goodbyes < GOODBYES_MAX:
             self.wake = now + self._leaving.next(self._session.stack.rng)
@@ -294,16 +294,15 @@ class Presence:
     def _person(self) -> Member:
         return self._session.stack.view.members[self._session.stack.me]
 
-    def _signed(self, person: Member) -> dict[str, Any]:
-        return {
-            **named(person),
-            "group": self._session.digest,
-            "view": self._session.stack.view.number,
-        }
+    def _parting(self, person: Member, *, itself: bool, bound: bool) -> dict[str, Any]:
+        session = self._session
+        return parting(person, session.digest, session.stack.view.number, itself=itself, bound=bound)
 
     def _farewell(self, to: Member) -> dict[str, Any]:
         """Signed by us, for one that leaves."""
-        return {**self._signed(self._person()), "leaver": [to.signed]}
+        session = self._session
+        words = signed(self._person(), session.digest, session.stack.view.number)
+        return {**words, "leaver": [to.signed]}
 
     def _find(self, told: Told) -> int | None:
         """The member that a message names, if it is of this group."""

@@ -87,9 +87,10 @@ class Pressure:
                 self._holding_since = None
                 self._warned.discard("delivery")
                 self._watch()
-        elif self._holding_since is None or stack.delivered + stack.begun != self._released:
-            begins = self._holding_since is None
-            self._holding_since, self._released = stack.now, stack.delivered + stack.begun
+        elif self._holding_since is None or stack.delivered + stack.chain.begun != self._released:
+            # What has moved is no part of what is asked about from now on; a window that is closed still is.
+            begins = self._holding_since is None or (self._asks > 0 and self._sending_since is None)
+            self._holding_since, self._released = stack.now, stack.delivered + stack.chain.begun
             self._warned.discard("delivery")
             if begins or self.wake == NEVER:
                 self._watch()

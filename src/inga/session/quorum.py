@@ -98,7 +98,7 @@ class Quorum:
             session.stack.views.pause(None)
             session.silence.be_lenient()
             self._resumed()
-            session.changes.wake = session.stack.now
+            session.changes.wake_soon(at_once=True)
 
     def lose_home(self) -> None:
         """We are in no view any more: where one part alone goes on, we wait until it lets us in. One that has just started

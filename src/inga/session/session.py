@@ -184,6 +184,8 @@ class Session(Layer):
                 self.handover.on_piece(packet, told)
             case "none":
                 self.handover.on_none(told)
+            case "complete":
+                self.handover.on_complete(src)
             case "fetch":
                 self.transfer.on_fetch(src, told)
             case "state":
@@ -281,6 +283,7 @@ class Session(Layer):
         self.detours.gone(member)
         self.quorum.review()
         self.transfer.gone(member)
+        self.handover.on_complete(member)
         if not self.stack.leaving:
             self.changes.gone(member)
 

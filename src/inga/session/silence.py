@@ -96,7 +96,7 @@ class Silence:
             self._vouched = {member: at + late for member, at in self._vouched.items()}
             self._session.detours.forgive(late)
             self._began += late
-        if now - stack.spoke_at >= detect / BEATS:
+        if now - stack.wire.spoke_at >= detect / BEATS:
             self._session.say(None, stack.view.number, "alive", {})
         for member in self._watched:
             if now - self._known(member) >= detect:
@@ -239,4 +239,4 @@ class Silence:
         soon = stack.now + min(detect / LOOKS, LOOK_MAX)
         silent = min(map(self._known, self._watched), default=NEVER) + detect
         is_looking = self._votes or self._session.quorum.waived
-        self.wake = soon if is_looking else max(soon, min(stack.spoke_at + detect / BEATS, silent))
+        self.wake = soon if is_looking else max(soon, min(stack.wire.spoke_at + detect / BEATS, silent))

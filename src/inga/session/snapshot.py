@@ -36,7 +36,7 @@ def snapshot(
         members=_members(stack, figures, pressure.waits),
         sent=totals.sent + figures.sent,
         delivered=totals.delivered + sum(figures.delivered),
-        calls=stack.begun,
+        calls=stack.chain.begun,
         unread_packets=stack.views.untaken,
         unread_bytes=stack.queued,
         held_bytes=stack.held,

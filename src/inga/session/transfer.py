@@ -137,6 +137,8 @@ class Transfer:
         self._identity = mine
         self._is_anew, self._unserved = False, set()
         self._choose(view, lack or [])
+        if is_new:
+            self._refusal = None  # what was refused before was refused to another
         if is_new or (self.lacks and (*mine, self.wants) in (lack or [])):
             self._begin(view)
         elif self.lacks and self._donor is None:
@@ -179,6 +181,8 @@ class Transfer:
 
     def put(self, outgoing: OutgoingState, data: bytes) -> None:
         """So much more was drawn from the application."""
+        if outgoing.is_gone:
+            return  # the newcomer has left meanwhile
         outgoing.drawn += data
         if len(outgoing.drawn) >= AHEAD:
             self._pass_on(outgoing)
@@ -192,7 +196,8 @@ class Transfer:
         """The application cannot give its state."""
         outgoing.is_drawn, outgoing.why = True, why[:TEXT_MAX]
         outgoing.drawn.clear()
-        self._refuses_until = self._session.stack.now + REFUSES_FOR
+        if not outgoing.is_gone:
+            self._refuses_until = self._session.stack.now + REFUSES_FOR
         self._pass_on(outgoing)
 
     # As one who gives
@@ -218,7 +223,7 @@ class Transfer:
 
     def _pass_on(self, outgoing: OutgoingState) -> None:
         """Send what was asked for, as far as it is there."""
-        if not outgoing.is_asked:
+        if outgoing.is_gone or not outgoing.is_asked:
             return
         outgoing.is_asked = False
         stack = self._session.stack
@@ -242,6 +247,7 @@ class Transfer:
         outgoing = self.outgoing.pop(person, None)
         if outgoing is not None:
             outgoing.is_gone = True
+            outgoing.drawn.clear()
 
     def _choose(self, view: View, lack: People) -> None:
         """Of those who lack a state, each gets it from one of those who give such; the leader, who comes first, has
@@ -280,7 +286,7 @@ class Transfer:
         self._again.reset()
         self.wake = stack.now + self._again.next(stack.rng)
         if is_all:
-            incoming.is_whole, self.lacks, self.wake = True, False, NEVER
+            incoming.is_whole, self.lacks, self.wake, self._refusal = True, False, NEVER, None
             note_state(stack, packet.src, incoming.offset, self.wants)
         if asks:
             self._fetch()

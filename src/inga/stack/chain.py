@@ -73,6 +73,11 @@ class Chain:
         """Packets that layers were given to send and have not passed on."""
         return sum(window.waiting for window in self.having("is_open"))
 
+    @property
+    def begun(self) -> int:
+        """Calls of objects that have begun here in this view."""
+        return sum(layer.begun for layer in self.having("begun"))
+
     def blockers(self) -> set[int]:
         """Members because of whom nothing more may be sent."""
         return {m for window in self.having("is_open") if not window.is_open for m in window.blockers()}

@@ -19,6 +19,9 @@ TOP_DOWN, BOTTOM_UP = False, True
 Holdings = list[list[int]]
 """What a layer says of packets that it has, or of those that it is to get: rows of three numbers."""
 
+SPREAD_MAX = 1 << 15
+"""Numbers between the slowest and the fastest member: more than any window lets a sender be ahead."""
+
 HOOKS = {
     "taken": TOP_DOWN,
     "turn": TOP_DOWN,
@@ -43,6 +46,7 @@ HOOKS = {
     "acknowledged": BOTTOM_UP,
     "is_open": TOP_DOWN,
     "held": TOP_DOWN,
+    "begun": TOP_DOWN,
     "fit": TOP_DOWN,
     "settled": TOP_DOWN,
     "extend": BOTTOM_UP,
@@ -55,6 +59,7 @@ HOOKS = {
     "lacks": TOP_DOWN,
     "hand_over": TOP_DOWN,
     "take_over": TOP_DOWN,
+    "complete": TOP_DOWN,
     "sent": TOP_DOWN,
     "gate": TOP_DOWN,
     "overhead": TOP_DOWN,
@@ -134,6 +139,12 @@ class Window(Protocol):
 
     def blockers(self) -> Iterable[int]:
         """Members because of whom it is closed; none if our own application is the one that does not read."""
+
+
+class Beginner(Protocol):
+    """Lets something begin that is no delivery, and is progress all the same."""
+
+    begun: int  # calls of objects that have begun here in this view
 
 
 class Holder(Protocol):
@@ -304,6 +315,9 @@ class Stateful(Protocol):
 
     def take_over(self, topic: str, state: bytes | None) -> None:
         """What we lacked; None: nobody has it any more."""
+
+    def complete(self, member: int) -> bool:
+        """A newcomer lacks nothing any more; whether that is so of all of them, and nobody will ask us again."""
 
 
 class OrderKeeping(Protocol):

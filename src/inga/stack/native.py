@@ -61,6 +61,7 @@ class NativeWire:
         # In a first view, which members know before they have met: which process each is, as far as that is known.
         # Another one of the same name is not it, and nothing it says is taken for the first one's word.
         self.births: list[int | None] | None = None
+        self.spoke_at = stack.now  # when something of ours left last that was for everybody
         # Told of all that is sent to members, while some of them have to be reached in another way as well.
         self.also: Callable[[Address, Datagram], None] | None = None
 
@@ -121,7 +122,7 @@ class NativeWire:
             full, bare = packet.encoded
             if packet.dst is None:
                 if packet.to is None:
-                    stack.spoke_at = stack.now
+                    self.spoke()
                 transmit(packet.to, full)
                 if packet.to is None and packet.view == OUTSIDE:
                     for place in stack.places.beside(stack.view):
@@ -134,6 +135,14 @@ class NativeWire:
                 if bare is None:
                     bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
+
+    def tell_also(self, tell: "Callable[[Address, Datagram], None] | None") -> None:
+        """Some members have to be reached in another way as well: tell this one of all that is sent; or nobody any more."""
+        self.also = tell
+
+    def spoke(self) -> None:
+        """Something of ours left that was for everybody, by whatever wire."""
+        self.spoke_at = self.stack.now
 
     def sayable(self, batch: list[Packet]) -> list[Packet]:
         """What of this may be said: who is in no view says only what belongs to none."""

@@ -132,7 +132,6 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
-        self.begun = 0  # calls of objects that have begun here in this view
         self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
@@ -145,7 +144,6 @@ class Stack:
         self.left: set[int] = set()  # members that have left or failed, for good
         self.failed: set[int] = set()  # of these, those that did not say so
         self.heard: list[float] = []  # of each member: when something of it came last
-        self.spoke_at = now  # when something of ours left last that was for everybody
         self.wire = NativeWire(self)
         self.birth = birth
         self.views = Views(self)

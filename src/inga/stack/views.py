@@ -26,6 +26,7 @@ class Views:
         # to be installed
         self.next: tuple[View, Sequence[Layer], Sequence[int] | None, Sequence[int]] | None = None
         self.retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
+        self._delivered = 0  # packets, as the view in force was installed
         self._abandoned = 0  # the last view in which we were another member
         self.since = stack.now  # when the view in force was installed
         self.totals = Totals()  # messages of views before it
@@ -126,6 +127,10 @@ class Views:
         self.stack.is_homeless = True
         self.stack.wire.next_tag = None
 
+    def be_reborn(self, least: int = 0) -> None:
+        """We ask to be let into another view as a new member, at least the `least`-th of our name."""
+        self.stack.member = self.stack.member.reborn(least)
+
     def reopen(self) -> None:
         """The view goes on after all."""
         self.stack.closing = False
@@ -157,8 +162,9 @@ class Views:
         for end in stack.chain.hooks("closed" if cut is not None else "abandoned"):
             end()
         self.totals.close(stack.chain.account(), closed.names, view.names)
-        if self.untaken:
+        if self.untaken and stack.delivered > self._delivered:  # else nobody will ask for these layers
             self.retired.append((stack.view.number, old))
+        self._delivered = stack.delivered
         before = {layer.name: layer for layer in old}
         for layer in layers:
             if layer.name in before and has(layer, "inherit"):

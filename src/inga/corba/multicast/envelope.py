@@ -68,7 +68,7 @@ class Envelope(Layer):
             # like what belongs to no view.
             is_said = packet.kind == Session.id
             if is_said and packet.dst is None and packet.view != OUTSIDE:
-                self.stack.spoke_at = self.stack.now
+                self.stack.wire.spoke()
             view = OUTSIDE if is_said else packet.view
             message = Packet(packet.src, view, wrap(self._request_id, octets), kind=packet.kind)
             message.at = packet.at

@@ -24,6 +24,7 @@ from inga.model.stamp import Stamp
 from inga.session.description import view_told
 from inga.session.history import read_history
 from inga.session.newcomer import Newcomer
+from inga.session.session import Session
 from inga.sim.site import Site
 from inga.sim.swarm import plan
 from inga.stack.stack import Stack, joined
@@ -71,7 +72,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "refused": {"number": 2, "attempt": 1, "asker": 0, "wish": 1, "why": "no"}, "double": {"birth": 1},
     "excluded": {"spoken_in": 1, "leader": [1], "slow": False}, "installed": {"number": 2},
     "want": {"number": 2, "attempt": 1, "src": 0, "runs": [[1, 3]]}, "suspect": {"waived": [], "members": [1]},
-    "use": {"recipe": "fifo", "wish": 1}, "who": {"people": [["a", 1, ""]]}, "alive": {}, "install": {"number": 2},
+    "use": {"recipe": "fifo", "wish": 1}, "who": {"people": [["a", 1, ""]]}, "alive": {}, "complete": {}, "install": {"number": 2},
     "farewell": {"leaver": [["a", 1, ""]]}, "part": {"size": 2, "spoken_in": 5, "address": ""},
     "hello": {"address": "", "view": 0, "wants": "", "host": [], "was": [], "spoken_in": 0, "bound": [], "part": [], "places": []},
     "reached": {"number": 2, "attempt": 1, "count": 1, "round": 1, "released": [1, 1], "holds": True},
@@ -134,6 +135,36 @@ def _arrivals(order: str, seeds: Sequence[int]) -> Iterator[Arrival]:
                     who = site.stack if site.newcomer is None else site.newcomer
                     members = len(site.stack.view) if site.newcomer is None else 0
                     yield Arrival(datagram, members, _frozen(who), address, sim.now)
+            for site in sim.sites:
+                cuts = _cuts_for(site.stack) if site.newcomer is None else ()
+                seen["cut"] += len(cuts) > 0
+                if seen["cut"] <= ALIKE_MAX:
+                    for cut in cuts:
+                        yield Arrival(cut, len(site.stack.view), _frozen(site.stack), "", sim.now)
+
+
+def _cuts_for(stack: Stack) -> tuple[bytes, ...]:
+    """Cuts that somebody who is gone is missed at, for a member that waits for one: what it has sent is dealt out; and there
+    is none, but it was too slow. Few runs have such."""
+    session = next((layer for layer in stack.layers if isinstance(layer, Session)), None)
+    closing = None if session is None else session.changes.closing
+    if closing is None or closing.installing or not closing.gone or closing.leader == stack.me:
+        return ()
+    n, gone = len(stack.view), [str(member) for member in sorted(closing.gone)]
+    here = [member for member in stack.peers if member != closing.leader] or [closing.leader]
+    told = {
+        "round": 1 + (closing.cut.round if closing.cut is not None else 0),
+        "sent": [0] * n, "counts": [0] * n, "most": [0] * n, "whole": [0] * n,
+        "lack": [], "give": [], "released": [],
+    }  # fmt: skip
+    deals = {"dealt": {key: [[closing.leader, 1, 2], [here[0], 2, 3]] for key in gone}, "missed": {}}
+    misses = {"dealt": {}, "missed": {key: [[0] * n] for key in gone}}
+    found = []
+    for what in (deals, misses):
+        saying = Packet(closing.leader, stack.view.number, kind=Session.id)
+        saying.ext = said("cut", **closing.key, **told, **what)
+        found.append(_unsealed(joined(packet.encode(saying, stack.wire.group_of(saying)))))
+    return tuple(found)
 
 
 def _unsealed(datagram: bytes) -> bytes:
@@ -552,6 +583,9 @@ def _receive(octets: bytes) -> None:
     for later in (0.0, 0.2, 5.0):
         now = arrival.now + later
         who.receive(batch, now=now)
+        if isinstance(who, Stack):
+            for ahead in who.chain.hooks("ahead"):
+                ahead(who.view.number + 1)  # as if somebody were in the next view
         who.tick(now)
         if isinstance(who, Stack):
             who.ready(now=now)

@@ -2,7 +2,7 @@
 
     data          kind data   seq
     nack          our kind
-    confirmation  our kind    seq; urgent = it is a poll, partial = it denies that there is more
+    confirmation  our kind    seq; asks = it is a poll; denies that there is more
 
 each with an extension, see `wire.co`.
 """
@@ -116,7 +116,7 @@ class Co(MachineOrder[CoMachine], NumberedLender):
                 return self.machine.asked(CoNack(src, runs, expected, free))
             case CoExtension(free, tuple() as expected, confirmed=tuple() as confirmed) if seq:
                 return self.machine.confirmed(
-                    Confirmation(src, seq, expected, confirmed, free, packet.urgent, packet.partial)
+                    Confirmation(src, seq, expected, confirmed, free, packet.asks, packet.denies)
                 )
         return "malformed"
 
@@ -264,7 +264,7 @@ class Co(MachineOrder[CoMachine], NumberedLender):
 
     def _confirm(self, to: int | None, word: Confirmation) -> None:
         packet = self._word(to, pack(CoExtension(word.free, word.expected, confirmed=word.confirmed)))
-        packet.seq, packet.urgent, packet.partial = word.seq, word.poll, word.denies
+        packet.seq, packet.asks, packet.denies = word.seq, word.poll, word.denies
         self.stack.row("poll" if word.poll else "control", to)
         self.stack.emit([packet])
 

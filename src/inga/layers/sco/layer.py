@@ -6,7 +6,7 @@ Where one datagram for all replaces these, it lists the numbers of all its desti
 drops a packet unread. Control messages and requests are packets of this layer's kind.
 
     DT    kind data    seq dst stamp, one of lsns; the only destination: seq lsn dst stamp; for all at once: seq stamp, lsns
-    CTL   our kind     seq lsn; urgent = poll, partial = it denies that there is more
+    CTL   our kind     seq lsn; asks = poll; denies that there is more
     RET   our kind     runs
 
 each with an extension, see `wire.selective`. All numbers are those of the next message and begin with 1, but for
@@ -391,7 +391,7 @@ class Sco(MachineOrder[ScoMachine]):
             return "malformed"
         if packet.runs is None:
             return self.machine.control(
-                Control(packet.src, packet.seq, packet.lsn, acks, free, packet.urgent, have, packet.partial)
+                Control(packet.src, packet.seq, packet.lsn, acks, free, packet.asks, have, packet.denies)
             )
         return self.machine.asked(ScoNack(packet.src, packet.runs, acks, free, have))
 
@@ -541,7 +541,7 @@ class Sco(MachineOrder[ScoMachine]):
     def _tell(self, to: int, control: Control) -> None:
         packet = self._word(to, pack(control.buf, control.have, control.ack))
         packet.seq, packet.lsn = control.seq, control.lsn
-        packet.urgent, packet.partial = control.poll, control.denies
+        packet.asks, packet.denies = control.poll, control.denies
         self.stack.row("poll" if control.poll else "control", to)
         self.stack.emit([packet])
 

@@ -1,0 +1,81 @@
+"""States of applications, by hand: who gives one may be asked again, whatever became of those it gave to before."""
+
+from inga.recipes import Options
+from inga.session.transfer import AHEAD, OutgoingState, Transfer
+
+from .town import Town
+
+
+def town() -> Town:
+    """Alice alone, who gives a state; whoever else there is takes one."""
+    made = Town(1, each={"alice": Options(gives="state")}, options=Options(wants="state"))
+    made.quiet()
+    return made
+
+
+def transfer(town: Town, name: str) -> Transfer:
+    return town.session(name).transfer
+
+
+def come(town: Town, name: str, incarnation: int = 7) -> list[OutgoingState]:
+    """Somebody joins; what alice is to draw for it."""
+    town.knock(name, incarnation, wants="state")
+    town.wait(0.5)
+    assert transfer(town, name).lacks
+    return transfer(town, "alice").due(town.member("alice").view)
+
+
+def give(town: Town, outgoing: OutgoingState) -> None:
+    transfer(town, "alice").put(outgoing, b"state")
+    transfer(town, "alice").end(outgoing)
+    town.turn("alice")
+
+
+def test_a_newcomer_leaves_while_its_state_is_drawn() -> None:
+    """The application awaited something meanwhile, and then gives much at once: that is no failure, nor held against it."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    assert outgoing.is_asked
+    group.leave("bob")
+    group.wait(3.0)
+    alice = transfer(group, "alice")
+    assert outgoing.is_gone
+    alice.put(outgoing, bytes(AHEAD))
+    alice.end(outgoing)
+    assert not outgoing.drawn
+    alice.refuse(outgoing, "ConnectionError: for one that is gone")
+    assert alice.report()["gives"] == "state"
+    (another,) = come(group, "cathy")
+    give(group, another)
+    group.wait(1.0)
+    incoming = transfer(group, "cathy").incoming
+    assert incoming is not None and incoming.taken() == [b"state"]
+
+
+def test_a_refusal_is_forgotten_once_a_state_has_come() -> None:
+    """Much later the same member comes back, and nobody gives a state: it begins without, and quotes nobody."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    transfer(group, "alice").refuse(outgoing, "busy")
+    transfer(group, "alice")._refuses_until = 0.0
+    group.turn("alice")
+    group.wait(2.0)
+    assert any("no state from alice: busy" in notice for notice in group.notices)
+    (again,) = transfer(group, "alice").due(group.member("alice").view)
+    give(group, again)
+    group.wait(1.0)
+    bob = transfer(group, "bob")
+    assert not bob.lacks and bob._refusal is None
+
+
+def test_a_refusal_is_forgotten_when_one_comes_back() -> None:
+    """As another incarnation, without having had a state at all."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    transfer(group, "alice").refuse(outgoing, "busy")
+    group.turn("alice")
+    bob = transfer(group, "bob")
+    bob._identity = ("bob", 1)
+    group.wait(2.0)
+    assert "bob" not in group.errors
+    assert "we begin without the state of the group: nobody here gives one" in group.notices
