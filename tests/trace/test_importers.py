@@ -609,6 +609,24 @@ def test_a_last_line_that_is_torn_is_left_out(tmp_path: Path, compressed: bool) 
     assert all(file.complete for file in read_processes(tmp_path / "out"))
 
 
+def test_a_directory_is_read_with_all_below_it(tmp_path: Path) -> None:
+    """Logs lie by host, under the same name; links may lead back to where they are."""
+    logs = tmp_path / "logs"
+    for at, host in enumerate(("b/host", "a", ".hidden", "_temporary")):
+        (logs / host).mkdir(parents=True)
+        content = TOKENS.splitlines(keepends=True)[3 * at : 3 * at + 3] if at < 2 else ["no log"]
+        (logs / host / "app.log").write_text("".join(content))
+    (logs / "b" / "again").symlink_to(logs)
+    (logs / "b" / "nowhere").symlink_to(logs / "gone")
+    found = import_log("tracechecker", logs, tmp_path / "out")
+    assert (found.events, found.processes) == (6, 2)
+    cited = {row.ref for row in rows(tmp_path / "out")}
+    assert cited == {f"{file}/app.log:{line}" for file in ("a", "b/host") for line in (1, 2, 3)}
+    (logs / "a" / "app.log").write_text("what?\n")
+    with pytest.raises(TraceError, match=f"^{re.escape(str(logs / 'a' / 'app.log'))}:1: "):
+        import_log("tracechecker", logs, tmp_path / "other")
+
+
 def test_claims_are_taken_off(tmp_path: Path) -> None:
     import_log(
         "tracechecker", write(tmp_path, TOKENS), tmp_path / "out", claims=["integrity"], disclaims=["stamps"]

@@ -2,6 +2,7 @@
 they may read twice; what is not one is copied, and every line is cited by the file that it stands in."""
 
 import gzip
+import os
 import sys
 import zlib
 from bisect import bisect_right
@@ -9,6 +10,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -47,7 +49,7 @@ class LogText:
     def ref(self, line: int) -> str:
         """A line, for rows."""
         part, number = self._find(line)
-        return f"{'stdin' if self.said == STANDARD_INPUT else _short(part)}:{number}"
+        return f"{'stdin' if self.said == STANDARD_INPUT else _below(part, self.said)}:{number}"
 
     def _find(self, line: int) -> tuple[str, int]:
         first, part = self.parts[max(bisect_right(self.parts, line - 1, key=lambda each: each[0]) - 1, 0)]
@@ -58,10 +60,17 @@ def _short(path: str) -> str:
     return Path(path).name.removesuffix(".gz")
 
 
+@lru_cache(maxsize=64)
+def _below(part: str, said: str) -> str:
+    """A file by its way from the directory that was named: logs of several hosts may have the same name."""
+    way = Path(part).relative_to(said).as_posix()
+    return _short(part) if way == "." else way.removesuffix(".gz")
+
+
 @contextmanager
 def plain_text(log: str, most: int | None = None) -> Iterator[LogText]:
-    """A file with all of a log, or with the first `most` octets of it; of a directory that is all files in it, by name, one
-    after the other."""
+    """A file with all of a log, or with the first `most` octets of it; of a directory that is all files in it and below, by
+    name, one after the other."""
     path = Path(log)
     with _reading(log):
         parts = [path] if log == STANDARD_INPUT else _parts(path)
@@ -87,10 +96,25 @@ def _reading(log: str) -> Iterator[None]:
 def _parts(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith((".", "_")))
+    found = list(_files(path, set()))
     if not found:
-        raise UsageError(f"{path} is a directory without any files")
+        raise UsageError(f"{path} is a directory without any files, there or below")
     return found
+
+
+def _files(directory: Path, seen: set[str]) -> Iterator[Path]:
+    """All files of a directory and of those in it, by name. Links are followed, but to no directory a second time."""
+    real = os.path.realpath(directory)
+    if real in seen:
+        return
+    seen.add(real)
+    for each in sorted(directory.iterdir()):
+        if each.name.startswith((".", "_")):
+            continue
+        if each.is_dir():
+            yield from _files(each, seen)
+        elif each.is_file():
+            yield each
 
 
 def _is_compressed(path: Path) -> bool:
