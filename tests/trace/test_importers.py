@@ -599,14 +599,61 @@ def test_bad_lines_are_shown_counted_and_left_out_if_that_is_meant(tmp_path: Pat
     assert verdicts == {"unknown"}, "what was left out may have held anything"
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_a_last_line_that_is_torn_is_left_out(tmp_path: Path, compressed: bool) -> None:
-    content = (TOKENS + TOKENS.splitlines()[0][:40]).encode()
-    log = tmp_path / "x.log"
-    log.write_bytes(gzip.compress(content) if compressed else content)
-    found = import_log("tracechecker", log, tmp_path / "out")
-    assert (found.events, found.torn, found.bad) == (6, 1, 0)
+TORN = {
+    # a log, the beginning of a line more, events
+    "tracechecker": (TOKENS, TOKENS.splitlines()[0][:40], 6),
+    "otel": ("".join(json.dumps({"resourceSpans": [each]}) + "\n" for each in SPANS), '{"resourceSpans": [{"sc', 10),
+    "jaeger": (json.dumps(JAEGER["data"][0]) + "\n", '{"spans": [{"traceID": "t', 6),  # type: ignore[index]
+    "table": (CSV, "web;publ", 5),
+    "table, in its last cell but one": (CSV, "web;publish;m3;2026-;", 5),
+    "table, in quotes": (CSV, 'web;publish;"m3', 5),
+    "table of JSON": ('{"service": "a", "op": "send", "id": "1", "at": 1774746000}\n', '{"service": "b", "op', 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("name", TORN)
+def test_a_last_line_that_is_torn_is_left_out(tmp_path: Path, name: str, form: str) -> None:
+    whole, more, count = TORN[name]
+    content, log = (whole + more).encode(), tmp_path / "x.log"
+    if form == "directory":
+        log.mkdir()
+        (log / "1.log").write_bytes(content)
+    else:
+        log.write_bytes(gzip.compress(content) if form == "compressed" else content)
+    columns = {"columns": TableColumns(MAPPED)} if name.startswith("table") else {}
+    found = import_log(name.partition(" ")[0].rstrip(","), log, tmp_path / "out", **columns)  # type: ignore[arg-type]
+    assert (found.events, found.torn, found.bad) == (count, 1, 0)
     assert all(file.complete for file in read_processes(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("time", [{}, {"time": "at"}])
+def test_each_file_of_a_directory_names_its_columns(tmp_path: Path, time: dict[str, str]) -> None:
+    """In whatever order, and after a file that was torn within quotes; what is no table of these columns is refused."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "1.csv").write_text('at,op,id,who\n1,send,m1,a\n2,send,m2,a\n2,"se')
+    (logs / "2.csv").write_text("\nwho;id;op;at\nb;m2;receive;3\nb;m1;receive;4")
+    (logs / "3.csv").write_text("at,op,id,who\n")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id", **time})
+    found = import_log("table", logs, tmp_path / "out", columns=mapped)
+    assert (found.processes, found.events, found.deliveries, found.torn, found.bad) == (2, 4, 2, 1, 0)
+    assert [(row.process, row.step, row.seq, row.ref) for row in rows(tmp_path / "out")] == [
+        (0, "send", 1, "1.csv:2"), (0, "send", 2, "1.csv:3"),
+        (1, "receive", 2, "2.csv:3"), (1, "deliver", 2, "2.csv:3"),
+        (1, "receive", 1, "2.csv:4"), (1, "deliver", 1, "2.csv:4"),
+    ]  # fmt: skip
+    (logs / "2.csv").write_text("3,receive,m2,b\n4,receive,m1,b\n")
+    sentence = f"{logs}/2.csv has no column 'who'; there are 3, receive, m2, b, and each file of a directory names its own"
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        import_log("table", logs, tmp_path / "other", columns=mapped)
+
+
+def test_tables_that_were_put_together_name_their_columns_again(tmp_path: Path) -> None:
+    log = write(tmp_path, "who,op,id\na,send,1\nwho,op,id\nb,receive,1\n")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    found = import_log("table", log, tmp_path / "out", columns=mapped)
+    assert (found.processes, found.events, found.deliveries) == (2, 2, 1)
 
 
 def test_a_directory_is_read_with_all_below_it(tmp_path: Path) -> None:
