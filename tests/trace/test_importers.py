@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.pipeline.jobs import check_trace
-from inga.trace import Row, read_manifest, read_processes, rows, write_shiviz
+from inga.trace import Row, importers, read_manifest, read_processes, rows, write_shiviz
 from inga.trace.importers import DEFAULT, Roles, TableColumns, import_log, json_text, text
 from inga.trace.importers import write as importing
 from inga.trace.importers.shiviz import LINEAR
@@ -625,6 +625,107 @@ def test_a_last_line_that_is_torn_is_left_out(tmp_path: Path, name: str, form: s
     found = import_log(name.partition(" ")[0].rstrip(","), log, tmp_path / "out", **columns)  # type: ignore[arg-type]
     assert (found.events, found.torn, found.bad) == (count, 1, 0)
     assert all(file.complete for file in read_processes(tmp_path / "out"))
+
+
+def document(format: str, *, line_breaks: bool, traces: int = 300) -> str:
+    """Traces of two spans each, 2 megabytes in all."""
+    item: dict[str, list[Any]] = {"jaeger": [], "otel": [], "zipkin": []}
+    for at in range(traces):
+        one = json.loads(json.dumps(JAEGER["data"][0]).replace("t1", f"t{at}"))  # type: ignore[index]
+        one["spans"][0]["tags"].append({"key": "text", "value": "x" * 7000})
+        item["jaeger"].append(one)
+        called = {**span("s", "c", 2, 10, 90), "traceId": f"t{at}"}
+        said = {**span("c", "", 3, 0, 100), "traceId": f"t{at}", "text": "x" * 7000}
+        item["otel"] += [spans("web", said), spans("shop", called)]
+        item["zipkin"] += [
+            {"traceId": f"t{at}", "id": str(kind), "parentId": "1" if kind == 2 else None, "timestamp": 5, "duration": 1,
+             "localEndpoint": {"serviceName": "ab"[kind - 1]}, "text": "x" * 3500} for kind in (1, 2)
+        ]  # fmt: skip
+    whole = {
+        "jaeger": {"data": item["jaeger"]},
+        "otel": {"resourceSpans": item["otel"]},
+        "zipkin": item["zipkin"],
+    }
+    return json.dumps(whole[format], indent=1 if line_breaks else None)
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("line_breaks", [False, True])
+@pytest.mark.parametrize("format", ["jaeger", "otel", "zipkin"])
+def test_a_large_document_is_tried_by_its_first_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, line_breaks: bool, form: str
+) -> None:
+    log = packed(tmp_path, document(format, line_breaks=line_breaks), form)
+    found = import_log(format, log, None)
+    assert (found.bad, found.torn, found.processes) == (0, 0, 3 if format == "jaeger" else 2)
+    assert 200 < found.events < 1200 and found.messages and len(found.sample) == 20
+    # What has to be copied is copied so far only.
+    monkeypatch.setattr(importers, "ITEM_OCTETS_MAX", 100_000)
+    found = import_log(format, log, None)
+    assert (found.bad, found.torn) == (0, 0) and (found.events < 120) == (form != "plain")
+    monkeypatch.setattr(importers, "ITEM_OCTETS_MAX", 2_000)
+    if form != "plain":
+        with pytest.raises(
+            TraceError, match=r"has nothing that ends within its first [\d,]+ octets"
+        ) as refused:
+            import_log(format, log, None)
+        assert "--bad" not in str(refused.value)
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("line_breaks", [False, True])
+@pytest.mark.parametrize("format", ["jaeger", "otel", "zipkin"])
+def test_a_document_that_is_cut_off_gives_what_is_whole(
+    tmp_path: Path, format: str, line_breaks: bool, form: str
+) -> None:
+    content = document(format, line_breaks=line_breaks, traces=20)
+    log = packed(tmp_path, content[: len(content) // 2], form)
+    found = import_log(format, log, tmp_path / "out")
+    assert (found.bad, found.torn) == (0, 1) and 10 < found.events < 80
+    log = packed(tmp_path / "first", content[:200], form)
+    with pytest.raises(TraceError, match=r"this is not JSON|is expected") as refused:
+        import_log(format, log, tmp_path / "none")
+    assert "--bad" not in str(refused.value), "nothing would be left"
+
+
+def test_what_is_wrong_in_a_document_of_many_lines_counts_once(tmp_path: Path) -> None:
+    content = document("otel", line_breaks=True, traces=5)
+    log = write(tmp_path, f"{content.replace('SPAN', 'x').replace(',', ';', 60)}\n{content}\n")
+    with pytest.raises(TraceError, match=r"--bad 1 leaves it out\.$"):
+        import_log("otel", log, tmp_path / "out")
+    assert import_log("otel", log, tmp_path / "out", bad=1).events == 20
+
+
+def packed(directory: Path, content: str, form: str) -> Path:
+    """A log in one of the forms in which logs come."""
+    directory.mkdir(exist_ok=True)
+    if form == "plain":
+        return write(directory, content)
+    packed = directory / ("x.log.gz" if form == "compressed" else "logs")
+    if form == "directory":
+        packed.mkdir()
+        write(packed, content)
+    else:
+        packed.write_bytes(gzip.compress(content.encode()))
+    return packed
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_table_may_be_a_list_of_json(tmp_path: Path, indent: int | None, form: str) -> None:
+    content = [{"who": "a", "op": "send", "id": 1}, {"who": "b", "op": "receive", "id": 1}] * 2
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    log = packed(tmp_path, json.dumps(content, indent=indent), form)
+    found = import_log("table", log, tmp_path / "out", columns=mapped)
+    assert (found.events, found.messages, found.deliveries) == (4, 1, 2)
+    assert import_log("table", log, None, columns=mapped).events == 4
+    several = write(tmp_path, "\n".join(json.dumps(each, indent=2) for each in content), "y.log")
+    assert import_log("table", several, tmp_path / "several", columns=mapped).deliveries == 2
+    wrong = write(tmp_path, json.dumps([*content, 5]), "z.log")
+    with pytest.raises(
+        TraceError, match=r"z\.log:1: an object is expected, not 5\. --bad 1 leaves it out\.$"
+    ):
+        import_log("table", wrong, tmp_path / "wrong", columns=mapped)
 
 
 @pytest.mark.parametrize("time", [{}, {"time": "at"}])

@@ -90,7 +90,7 @@ class BadLines:
             places = ", ".join(str(error).partition(": ")[0] for error in self.errors[1:])
             more = f", and {self.count - len(self.errors):,} more" if self.count > len(self.errors) else ""
             text += f" {self.count:,} lines cannot be read, the others are {places}{more}."
-        if self.count <= events:
+        if 0 < self.count <= events:
             text += f" --bad {self.count} leaves {'them' if self.count > 1 else 'it'} out."
         raise TraceError(text)
 

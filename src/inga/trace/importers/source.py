@@ -9,11 +9,11 @@ from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from inga.model.errors import UsageError
 
@@ -30,7 +30,8 @@ class LogText:
     said: str  # what the user called it
     parts: tuple[tuple[int, str], ...]  # after how many lines each part begins, and which it is
     torn: frozenset[int] = frozenset()  # lines that end without an end of line, though others follow
-    is_cut: bool = False  # only the beginning is wanted
+    is_cut: bool = False  # this is only the beginning
+    wanted: int | None = None  # characters after which a reader of documents may end
 
     @classmethod
     def plain(cls, path: Path) -> "LogText":
@@ -68,21 +69,22 @@ def _below(part: str, said: str) -> str:
 
 
 @contextmanager
-def plain_text(log: str, most: int | None = None) -> Iterator[LogText]:
-    """A file with all of a log, or with the first `most` octets of it; of a directory that is all files in it and below, by
-    name, one after the other."""
+def plain_text(log: str, most: int | None = None, wanted: int | None = None) -> Iterator[LogText]:
+    """A file with all of a log; of a directory that is all files in it and below, by name, one after the other. What has to be
+    copied is cut after `most` octets, at the end of a line if there is one. So is a plain file, unless `wanted` tells its
+    reader when to end."""
     path = Path(log)
     with _reading(log):
         parts = [path] if log == STANDARD_INPUT else _parts(path)
         is_plain = log != STANDARD_INPUT and parts == [path] and not _is_compressed(path)
-    if is_plain and (most is None or not path.is_file() or path.stat().st_size <= most):
-        yield LogText.plain(path)
+    if is_plain and (most is None or wanted is not None or not path.is_file() or path.stat().st_size <= most):
+        yield replace(LogText.plain(path), wanted=wanted)
         return
     with TemporaryDirectory(prefix="inga-import-") as scratch:
         copy = Path(scratch) / "log"
         with _reading(log):
-            places, torn = _copy(parts, copy, log, most)
-        yield LogText(copy, log, places, torn, most is not None)
+            text = _copy(parts, copy, log, most)
+        yield replace(text, wanted=wanted)
 
 
 @contextmanager
@@ -124,44 +126,59 @@ def _is_compressed(path: Path) -> bool:
         return file.read(len(GZIP)) == GZIP
 
 
-def _copy(
-    parts: list[Path], target: Path, log: str, most: int | None
-) -> tuple[tuple[tuple[int, str], ...], frozenset[int]]:
-    """Copy it; after how many lines each part begins, and the lines that were cut off."""
+def _copy(parts: list[Path], target: Path, log: str, most: int | None) -> LogText:
+    """Copy it, note after how many lines each part begins, and the lines that were cut off."""
     places: list[tuple[int, str]] = []
     torn: set[int] = set()
-    lines = 0
+    lines, is_cut = 0, False
     with target.open("wb") as out:
         for part in parts:
             left = None if most is None else most - out.tell()
             if left is not None and left <= 0:
+                is_cut = True
                 break
             name = "standard input" if log == STANDARD_INPUT else str(part)
             places.append((lines, name))
             if log == STANDARD_INPUT:
-                added, is_torn = _append(sys.stdin.buffer, out, name, left)
+                added = _append(sys.stdin.buffer, out, name, left)
             else:
                 with part.open("rb") as file:
-                    added, is_torn = _append(file, out, name, left)
-            lines += added
-            torn |= {lines} if is_torn else set()
-    return tuple(places), frozenset(torn)
+                    added = _append(file, out, name, left)
+            lines += added.lines
+            torn |= {lines} if added.is_torn else set()
+            is_cut |= added.is_cut
+    return LogText(target, log, tuple(places), frozenset(torn), is_cut)
 
 
-def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> tuple[int, bool]:
-    """Copy one part without a byte order mark, and end its last line; how many lines it has, and whether that had no end."""
+class _Added(NamedTuple):
+    lines: int
+    is_torn: bool  # the last of them had no end
+    is_cut: bool  # there were more
+
+
+def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> _Added:
+    """Copy one part without a byte order mark, and end its last line. Of a part that is cut only whole lines are copied, if
+    there are any."""
     source = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP))[: len(GZIP)] == GZIP else file
     lines, last, left = 0, b"", CHUNK if most is None else most
+    whole = 0  # up to where there are whole lines
     try:
         chunk = source.read(min(CHUNK, left)).removeprefix(BOM_UTF8)
         while chunk:
+            if (end := chunk.rfind(b"\n") + 1) > 0:
+                whole = out.tell() + end
             out.write(chunk)
             lines, last = lines + chunk.count(b"\n"), chunk[-1:]
             left = CHUNK if most is None else left - len(chunk)
             chunk = source.read(min(CHUNK, left))
+        is_cut = most is not None and left <= 0 and bool(source.read(1))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UsageError(f"{name} is compressed, but not whole: {error}") from None
+    if is_cut and whole:
+        out.truncate(whole)
+        out.seek(whole)
+        return _Added(lines, False, True)
     is_torn = last not in (b"", b"\n")
     if is_torn:
         out.write(b"\n")
-    return lines + is_torn, is_torn
+    return _Added(lines + is_torn, is_torn, is_cut)

@@ -1,4 +1,4 @@
-"""Tables of sends and receipts: CSV, lines of JSON, Parquet. A mapping says which column means what.
+"""Tables of sends and receipts: CSV, JSON, Parquet. A mapping says which column means what.
 
     process, kind, message           one row for each event: where, what happened, to which message
     sender, receiver, message        one row for each message, with the times `sent` and `received`
@@ -22,6 +22,7 @@ from typing import Any, TextIO
 
 from inga.model.errors import TraceError, UsageError
 from inga.trace.directory import whole_directory
+from inga.trace.importers.json_text import read_items
 from inga.trace.importers.record import BadLines, Log, Record, check_clock, fault, parse_clock
 from inga.trace.importers.source import LogText
 from inga.trace.importers.text import not_text, open_text, read_objects
@@ -146,8 +147,13 @@ def _contents(log: LogText, encoding: str, columns: TableColumns, bad: BadLines)
         return _parquet(log, columns, bad)
     with log.path.open("rb") as file:
         head = file.read(4096)
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return _json(log, encoding, columns, bad)
+    head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head.startswith(b"[") and head[1:].lstrip()[:1] in (b"{", b"]", b""):  # and not a name in brackets
+        return _json(log, _objects(log, encoding, bad), columns)
+    if head.partition(b"\n")[0].strip() == b"{":
+        return _json(log, _objects(log, encoding, bad), columns)
+    if head.startswith(b"{"):
+        return _json(log, read_objects(log, encoding, bad), columns)
     return _csv(log, encoding, columns, bad)
 
 
@@ -183,11 +189,20 @@ def _cell(content: dict[str, Any], column: str, default: Any = None) -> Any:
     return found
 
 
-def _json(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
-    for at, (line, content) in enumerate(read_objects(log, encoding, bad)):
+def _json(log: LogText, objects: Iterator[tuple[int, dict[str, Any]]], columns: TableColumns) -> Contents:
+    for at, (line, content) in enumerate(objects):
         if not at:
             _check_object(log, content, columns)
         yield line, content, False
+
+
+def _objects(log: LogText, encoding: str, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects in a list, or over several lines each."""
+    for line, content in read_items(log, encoding, bad):
+        if isinstance(content, dict):
+            yield line, content
+        else:
+            bad.add(fault(log, line, f"an object is expected, not {shown(content)}"))
 
 
 def _csv(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
