@@ -172,7 +172,9 @@ def test_trying_shows_what_would_come_and_writes_nothing(
 
 def test_a_large_log_is_tried_by_its_beginning(tmp_path: Path) -> None:
     line = json.dumps({"p": "a", "k": "note", "m": "", "text": "x" * 400}) + "\n"
-    (tmp_path / "x.jsonl").write_text(line * 5000)
+    (tmp_path / "x.jsonl").write_text(
+        line.replace("note", "send").replace('"m": ""', '"m": "1"') + line * 5000
+    )
     columns = TableColumns({"process": "p", "kind": "k", "message": "m"})
     found = import_log("table", tmp_path / "x.jsonl", None, columns=columns)
     assert 2000 < found.events < 3000 and (found.torn, found.bad) == (0, 0) and len(found.sample) == 20

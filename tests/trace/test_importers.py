@@ -573,6 +573,23 @@ def test_a_mapping_that_does_not_fit(tmp_path: Path, columns: dict[str, str], se
     assert os.listdir(tmp_path) == ["x.log"]
 
 
+@pytest.mark.parametrize("is_tried", [False, True])
+def test_kinds_of_which_none_is_a_send_or_a_receipt(tmp_path: Path, is_tried: bool) -> None:
+    """Whoever maps the wrong column should hear of it before a check says that there was nothing to judge."""
+    wrong = MAPPED | {"kind": "id", "message": "op"}
+    sentence = "x.log is a send or a receipt: the kinds in column 'id' are m1, m2. Map another column"
+    with pytest.raises(UsageError, match=re.escape(sentence)) as refused:
+        import_log(
+            "table", write(tmp_path, CSV), None if is_tried else tmp_path / "out", columns=TableColumns(wrong)
+        )
+    assert "--kinds send=" in str(refused.value) and os.listdir(tmp_path) == ["x.log"]
+    meant = TableColumns(wrong, kinds={"send": ("M1",), "deliver": ("m2",)})
+    assert import_log("table", tmp_path / "x.log", tmp_path / "out", columns=meant).messages
+    many = write(tmp_path, "p,k,m\n" + "".join(f"a,{'k' * at},\n" for at in range(60)), "y.log")
+    with pytest.raises(UsageError, match=r"kinds in column 'k' are k, kk, [k, ]*kkkkkkkk, \.\.\.\. Map"):
+        import_log("table", many, None, columns=TableColumns({"process": "p", "kind": "k", "message": "m"}))
+
+
 # ---- lines that cannot be read
 
 

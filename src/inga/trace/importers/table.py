@@ -63,6 +63,8 @@ PARQUET = b"PAR1"
 ROWS_AT_ONCE = 4096  # of Parquet
 DELIMITERS = ",;\t|"
 LINE_NANOSECONDS = 1_000_000  # of virtual time, where there is none
+KINDS_SHOWN_MAX = 8
+KIND_SHOWN_MAX = 40  # characters of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +388,8 @@ class _Table:
         self._kinds = _kind_names(columns)
         self._names: dict[str, int] = {}
         self._there: set[int] = set()  # processes that have rows
+        self._is_told = "kind" not in columns.map  # whether a row is a send or a receipt
+        self._others: dict[str, None] = {}  # the first kinds that are neither
         self._rows = 0
         self._found = Imported()
 
@@ -411,6 +415,7 @@ class _Table:
             self._bad.check(taken)
             if not rows:
                 raise TraceError(f"{self._log.said} has no row.")
+            self._check_kinds()
             self._rows = rows
             run_script(base, _MESSAGES, self._asked.progress)
             self._write_all(directory, base)
@@ -420,11 +425,28 @@ class _Table:
         found.bad_first = [str(error) for error in self._bad.errors]
         return found
 
+    def _check_kinds(self) -> None:
+        """A table of events only says nothing about messages: the mapping names the wrong column, or the wrong kinds."""
+        if self._is_told:
+            return
+        shown = [
+            each if len(each) <= KIND_SHOWN_MAX else f"{each[: KIND_SHOWN_MAX - 1]}…" for each in self._others
+        ]
+        more = ", ..." if len(shown) > KINDS_SHOWN_MAX else ""
+        raise UsageError(
+            f"no row of {self._log.said} is a send or a receipt: the kinds in column {self._columns.map['kind']!r} are "
+            f"{', '.join(shown[:KINDS_SHOWN_MAX]) or 'empty'}{more}. Map another column (--map kind=COLUMN), or say what they "
+            "mean (--kinds send=A,B receive=C)"
+        )
+
     # ---- from rows to steps
 
     def _steps(self, row: TableRow) -> list[tuple[Any, ...]]:
         sender = row.text("sender")
         kind = _kind(row, self._kinds) if "kind" in self._columns.map else ""
+        if kind == EVENT and len(self._others) <= KINDS_SHOWN_MAX and row.text("kind"):
+            self._others[row.text("kind")] = None
+        self._is_told |= kind in (SEND, RECEIVE, DELIVER)
         if kind == SEND and "sender" in self._columns.map:
             sender = sender or _process(row, kind)
         if not row.text("message") and kind != EVENT:
