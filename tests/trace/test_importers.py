@@ -207,6 +207,26 @@ def test_windows_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert read(f"in {window}") == whole
 
 
+def test_no_record_begins_in_one_file_and_ends_in_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is read at a time; lines of an old Macintosh are lines."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for at in range(1, 6):
+        (logs / f"{at}.log").write_bytes(b'a {"a":%d}\rx\r\n' % at * (at % 2) + b'b {"b":%d}' % at)
+    (logs / "6.log").write_text('c {"c":1}\ny\n')
+    for window in (7, 64, 1 << 20):
+        monkeypatch.setattr(text, "WINDOW", window)
+        found = import_log("shiviz", logs, tmp_path / str(window), noise=True)
+        assert (found.events, found.skipped, found.processes) == (9, 0, 3)
+        told = [(row.ref, row.note or "") for row in rows(tmp_path / str(window))]
+        assert told == [
+            ("1.log:1", "x"), ("3.log:1", "x"), ("5.log:1", "x"),
+            ("1.log:3", ""), ("2.log:1", ""), ("3.log:3", ""), ("4.log:1", ""), ("5.log:3", ""), ("6.log:1", "y"),
+        ]  # fmt: skip
+
+
 def test_exporting_and_importing_again_gives_the_same_events(tmp_path: Path) -> None:
     import_log("shiviz", write(tmp_path, LOG), tmp_path / "out")
     with (tmp_path / "again.log").open("w") as out:

@@ -150,6 +150,11 @@ def _copy(parts: list[Path], target: Path, log: str, most: int | None) -> LogTex
     return LogText(target, log, tuple(places), frozenset(torn), is_cut)
 
 
+def _ends(chunk: bytes) -> int:
+    """How many lines end there, as Python reads text."""
+    return chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
+
+
 class _Added(NamedTuple):
     lines: int
     is_torn: bool  # the last of them had no end
@@ -168,7 +173,7 @@ def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> _Added:
             if (end := chunk.rfind(b"\n") + 1) > 0:
                 whole = out.tell() + end
             out.write(chunk)
-            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+            lines, last = lines + _ends(chunk) - (last + chunk[:1] == b"\r\n"), chunk[-1:]
             left = CHUNK if most is None else left - len(chunk)
             chunk = source.read(min(CHUNK, left))
         is_cut = most is not None and left <= 0 and bool(source.read(1))
@@ -178,7 +183,7 @@ def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> _Added:
         out.truncate(whole)
         out.seek(whole)
         return _Added(lines, False, True)
-    is_torn = last not in (b"", b"\n")
+    is_torn = last not in (b"", b"\n", b"\r")
     if is_torn:
         out.write(b"\n")
     return _Added(lines + is_torn, is_torn, is_cut)

@@ -223,14 +223,12 @@ class _Lines:
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
-        self._ended = 0
         self.number = 0  # of the line that was given last
         self.has_end = True  # whether that line has an end
 
     def until(self, until: int | None) -> Iterator[str]:
-        while (until is None or self._ended < until) and (line := self._file.readline()):
+        while (until is None or self.number < until) and (line := self._file.readline()):
             self.number += 1
-            self._ended += line.endswith("\n")
             self.has_end = line.endswith(("\n", "\r"))
             yield line
 
