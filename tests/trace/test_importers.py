@@ -649,6 +649,18 @@ TORN = {
 
 
 @pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+def test_a_log_may_end_within_a_character(tmp_path: Path, form: str) -> None:
+    for cut in (1, 2, 3):
+        log = packed(tmp_path / str(cut), "who,op,id\na,send,1\nb,receive,1\nb,\U0001f600", form)
+        file = log / "x.log" if form == "directory" else log
+        content = gzip.decompress(file.read_bytes()) if form == "compressed" else file.read_bytes()
+        file.write_bytes(gzip.compress(content[:-cut]) if form == "compressed" else content[:-cut])
+        mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+        found = import_log("table", log, tmp_path / f"out{cut}", columns=mapped)
+        assert (found.events, found.deliveries, found.torn) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
 @pytest.mark.parametrize("name", TORN)
 def test_a_last_line_that_is_torn_is_left_out(tmp_path: Path, name: str, form: str) -> None:
     whole, more, count = TORN[name]
@@ -887,9 +899,11 @@ def test_bytes_that_are_no_text(tmp_path: Path, format: str) -> None:
 
 
 def test_other_encodings_are_read(tmp_path: Path) -> None:
-    (tmp_path / "x.log").write_bytes('é {"é":1}\nvoilà\n'.encode("latin-1"))
-    import_log("shiviz", tmp_path / "x.log", tmp_path / "out", encoding="latin-1")
-    assert events(tmp_path / "out")[0][3] == "voilà"
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "x.log").write_bytes('é {"é":1}\nvoilà'.encode("latin-1"))
+    for at, log in enumerate(("logs", "logs/x.log")):
+        import_log("shiviz", tmp_path / log, tmp_path / str(at), encoding="latin-1")
+        assert events(tmp_path / str(at))[0][3] == "voilà"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 import sys
 import zlib
 from bisect import bisect_right
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from inga.model.errors import UsageError
 STANDARD_INPUT = "-"
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
+CHARACTER_MAX = 4  # octets in UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,9 @@ def _below(part: str, said: str) -> str:
 
 
 @contextmanager
-def plain_text(log: str, most: int | None = None, wanted: int | None = None) -> Iterator[LogText]:
+def plain_text(
+    log: str, most: int | None = None, wanted: int | None = None, *, is_utf8: bool = True
+) -> Iterator[LogText]:
     """A file with all of a log; of a directory that is all files in it and below, by name, one after the other. What has to be
     copied is cut after `most` octets, at the end of a line if there is one. So is a plain file, unless `wanted` tells its
     reader when to end."""
@@ -83,7 +86,7 @@ def plain_text(log: str, most: int | None = None, wanted: int | None = None) -> 
     with TemporaryDirectory(prefix="inga-import-") as scratch:
         copy = Path(scratch) / "log"
         with _reading(log):
-            text = _copy(parts, copy, log, most)
+            text = _copy(parts, copy, log, most, is_utf8)
         yield replace(text, wanted=wanted)
 
 
@@ -126,7 +129,7 @@ def _is_compressed(path: Path) -> bool:
         return file.read(len(GZIP)) == GZIP
 
 
-def _copy(parts: list[Path], target: Path, log: str, most: int | None) -> LogText:
+def _copy(parts: list[Path], target: Path, log: str, most: int | None, is_utf8: bool) -> LogText:
     """Copy it, note after how many lines each part begins, and the lines that were cut off."""
     places: list[tuple[int, str]] = []
     torn: set[int] = set()
@@ -140,14 +143,21 @@ def _copy(parts: list[Path], target: Path, log: str, most: int | None) -> LogTex
             name = "standard input" if log == STANDARD_INPUT else str(part)
             places.append((lines, name))
             if log == STANDARD_INPUT:
-                added = _append(sys.stdin.buffer, out, name, left)
+                added = _append(sys.stdin.buffer, out, name, left, is_utf8)
             else:
                 with part.open("rb") as file:
-                    added = _append(file, out, name, left)
+                    added = _append(file, out, name, left, is_utf8)
             lines += added.lines
             torn |= {lines} if added.is_torn else set()
             is_cut |= added.is_cut
     return LogText(target, log, tuple(places), frozenset(torn), is_cut)
+
+
+def _torn_character(tail: bytes) -> int:
+    """How many octets at the end of UTF-8 are the beginning of a character."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(tail)
+    return len(decoder.getstate()[0])
 
 
 def _ends(chunk: bytes) -> int:
@@ -161,11 +171,12 @@ class _Added(NamedTuple):
     is_cut: bool  # there were more
 
 
-def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> _Added:
+def _append(file: Any, out: IO[bytes], name: str, most: int | None, is_utf8: bool) -> _Added:
     """Copy one part without a byte order mark, and end its last line. Of a part that is cut only whole lines are copied, if
     there are any."""
     source = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP))[: len(GZIP)] == GZIP else file
     lines, last, left = 0, b"", CHUNK if most is None else most
+    tail = b""
     whole = 0  # up to where there are whole lines
     try:
         chunk = source.read(min(CHUNK, left)).removeprefix(BOM_UTF8)
@@ -174,6 +185,7 @@ def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> _Added:
                 whole = out.tell() + end
             out.write(chunk)
             lines, last = lines + _ends(chunk) - (last + chunk[:1] == b"\r\n"), chunk[-1:]
+            tail = (tail + chunk[-CHARACTER_MAX:])[-CHARACTER_MAX:]
             left = CHUNK if most is None else left - len(chunk)
             chunk = source.read(min(CHUNK, left))
         is_cut = most is not None and left <= 0 and bool(source.read(1))
@@ -185,5 +197,7 @@ def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> _Added:
         return _Added(lines, False, True)
     is_torn = last not in (b"", b"\n", b"\r")
     if is_torn:
+        out.seek(out.tell() - _torn_character(tail) if is_utf8 else out.tell())
+        out.truncate()
         out.write(b"\n")
     return _Added(lines + is_torn, is_torn, is_cut)

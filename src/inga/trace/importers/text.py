@@ -4,6 +4,7 @@ A pattern may span lines and begin anywhere, so the text is searched a window at
 `RECORD_MAX` characters behind it were there to be looked at; so a record may have that many.
 """
 
+import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +53,17 @@ def _translate(part: str) -> str:
     return f"(?P={part[3:-1]})" if part.startswith("\\k<") else part
 
 
+def _forgive_the_end(error: UnicodeError) -> tuple[str, int]:
+    """A log that is copied while it is written may end within a character."""
+    if isinstance(error, UnicodeDecodeError) and error.reason == "unexpected end of data":
+        return "", error.end
+    raise error
+
+
+UP_TO_ITS_END = "inga.up-to-its-end"
+codecs.register_error(UP_TO_ITS_END, _forgive_the_end)
+
+
 def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO:
     path = log.path
     try:
@@ -59,7 +71,7 @@ def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO
             raise UsageError(f"{log.said} is not a plain file, and logs are read twice")
         # A byte order mark, as some editors write it, is no text.
         plain = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-        return path.open(encoding=plain, newline=newline)
+        return path.open(encoding=plain, newline=newline, errors=UP_TO_ITS_END)
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except OSError as error:
