@@ -15,8 +15,8 @@ import pytest
 
 from inga.cli.main import main
 from inga.sim.trials import simulate_trial
-from inga.trace import rows
-from inga.trace.importers import TableColumns, import_log
+from inga.trace import read_processes, rows
+from inga.trace.importers import DEFAULT, TableColumns, import_log
 from inga.trial.trial import Trial
 
 LOG = 'a {"a":1}\nstarts\nb {"a":1,"b":1}\nhears\n'
@@ -125,6 +125,51 @@ def test_a_pattern_that_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "30 lines belong to no event; the first is x.log:5" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "others", ["[node0] received 0\n", "[node0] received 0\n[node1] received 1\n" + LOG[:17] + "[node2]\n"]
+)
+def test_a_pattern_that_does_not_fit_one_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: str
+) -> None:
+    """However short it is, and however well it fits the others."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "1.log").write_text("a banner\n" + LOG)
+    (logs / "2.log").write_text(others)
+    (logs / "3.log").write_text("")
+    words = ["import", "shiviz", "--quiet", str(logs)]
+    count = others.count("[")
+    assert main([*words, str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    events = "one event" if count > 1 else "no event"
+    assert said.startswith(
+        f"inga import: {logs}/2.log:1: {events} in all, and {count} lines that belong to none, this one first: [node0] received 0"
+    )
+    assert said.endswith(f"(--bad {count}).\n") and not (tmp_path / "out").exists()
+    assert main([*words, str(tmp_path / "out"), "--bad", str(count - 1)]) == 2
+    capsys.readouterr()
+
+    assert main([*words, str(tmp_path / "out"), "--bad", str(count)]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"{count} lines cannot be read, and are left out, so nothing that is checked can pass:\n  {logs}/2.log:1: "
+        in said
+    )
+    assert not any(file.complete for file in read_processes(tmp_path / "out"))
+    assert main([*words, str(tmp_path / "noisy"), "--noise"]) == 0
+    assert f"{count + 1} lines belong to no event" in capsys.readouterr().out
+    assert all(file.complete for file in read_processes(tmp_path / "noisy"))
+
+
+def test_a_file_that_only_says_how_it_is_to_be_read_fits(tmp_path: Path) -> None:
+    """Every process of GoVector begins its log so."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for at, content in enumerate((LOG, "", "")):
+        (logs / f"{at}.log").write_text(f"{DEFAULT}\n\n{content}")
+    assert import_log("shiviz", logs, tmp_path / "out").skipped == 0
+
+
 def test_errors_name_the_file_of_a_directory_and_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,10 +217,12 @@ def test_trying_shows_what_would_come_and_writes_nothing(
 
 def test_a_large_log_is_tried_by_its_beginning(tmp_path: Path) -> None:
     line = json.dumps({"p": "a", "k": "note", "m": "", "text": "x" * 400}) + "\n"
-    (tmp_path / "x.jsonl").write_text(line * 5000)
+    (tmp_path / "x.jsonl").write_text(
+        line.replace("note", "send").replace('"m": ""', '"m": "1"') + line * 5000
+    )
     columns = TableColumns({"process": "p", "kind": "k", "message": "m"})
     found = import_log("table", tmp_path / "x.jsonl", None, columns=columns)
-    assert 2000 < found.events < 3000 and (found.torn, found.bad) == (1, 0) and len(found.sample) == 20
+    assert 2000 < found.events < 3000 and (found.torn, found.bad) == (0, 0) and len(found.sample) == 20
 
 
 def test_help_shows_examples() -> None:

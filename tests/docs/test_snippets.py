@@ -26,7 +26,7 @@ PAGES = [
 ]
 SECONDS = 60
 
-SPARK = {"4-spark.md", "certify-your-logs.md"}
+SPARK = {"4-spark.md"}
 """Pages whose program wants a Spark session: tests/pipeline/test_snippets.py runs them."""
 
 THREE = [["alice"], ["bob"], ["cathy"]]

@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
     ("page", "said"),
     [
         ("tutorial/4-spark.md", "which precedes it"),
-        ("howto/certify-your-logs.md", "books delivered message 1 of store before message 1 of shop"),
     ],
 )
 def test_the_program_of_a_page_runs(

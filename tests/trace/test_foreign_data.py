@@ -6,6 +6,7 @@ tests are skipped.
 
 import gzip
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from inga.certify.chunk import JUDGED_COLUMNS, PLACE_COLUMN, from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.certify.verdict import Certificate
+from inga.model.errors import TraceError
 from inga.trace import read_manifest, read_processes, read_segment, rows, segments, write_shiviz
 from inga.trace.importers import Imported, Roles, import_log
 
@@ -111,6 +113,15 @@ def test_shiviz_logs_in_other_forms(
     for at, log in enumerate(disguised(DATA / file, tmp_path)):
         found = import_log("shiviz", log, tmp_path / str(at), regex=regex, executions=executions)
         assert (found.events, found.processes, len(found.traces)) == (sum(events), processes, len(events))
+
+
+def test_logs_that_need_other_patterns_are_no_part_of_one(tmp_path: Path) -> None:
+    """All of them as one directory: the default fits most of what is there, and nothing of some files."""
+    with pytest.raises(TraceError) as refused:
+        import_log("shiviz", DATA / "shiviz", tmp_path / "out")
+    first = r"^\S+/reliable-broadcast\.log:1: no event in all, and \d+ lines that belong to none, this one first: \[INFO\] "
+    assert re.match(first, str(refused.value)) and "So it is with 4 other files." in str(refused.value)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("file", [line[0] for line in TRACECHECKER])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.pipeline.jobs import check_trace
-from inga.trace import Row, read_manifest, read_processes, rows, write_shiviz
+from inga.trace import Row, importers, read_manifest, read_processes, rows, write_shiviz
 from inga.trace.importers import DEFAULT, Roles, TableColumns, import_log, json_text, text
 from inga.trace.importers import write as importing
 from inga.trace.importers.shiviz import LINEAR
@@ -205,6 +205,26 @@ def test_windows_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for window in (150, 211, 1024):
         monkeypatch.setattr(text, "WINDOW", window)
         assert read(f"in {window}") == whole
+
+
+def test_no_record_begins_in_one_file_and_ends_in_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is read at a time; lines of an old Macintosh are lines."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for at in range(1, 6):
+        (logs / f"{at}.log").write_bytes(b'a {"a":%d}\rx\r\n' % at * (at % 2) + b'b {"b":%d}' % at)
+    (logs / "6.log").write_text('c {"c":1}\ny\n')
+    for window in (7, 64, 1 << 20):
+        monkeypatch.setattr(text, "WINDOW", window)
+        found = import_log("shiviz", logs, tmp_path / str(window), noise=True)
+        assert (found.events, found.skipped, found.processes) == (9, 0, 3)
+        told = [(row.ref, row.note or "") for row in rows(tmp_path / str(window))]
+        assert told == [
+            ("1.log:1", "x"), ("3.log:1", "x"), ("5.log:1", "x"),
+            ("1.log:3", ""), ("2.log:1", ""), ("3.log:3", ""), ("4.log:1", ""), ("5.log:3", ""), ("6.log:1", "y"),
+        ]  # fmt: skip
 
 
 def test_exporting_and_importing_again_gives_the_same_events(tmp_path: Path) -> None:
@@ -573,6 +593,23 @@ def test_a_mapping_that_does_not_fit(tmp_path: Path, columns: dict[str, str], se
     assert os.listdir(tmp_path) == ["x.log"]
 
 
+@pytest.mark.parametrize("is_tried", [False, True])
+def test_kinds_of_which_none_is_a_send_or_a_receipt(tmp_path: Path, is_tried: bool) -> None:
+    """Whoever maps the wrong column should hear of it before a check says that there was nothing to judge."""
+    wrong = MAPPED | {"kind": "id", "message": "op"}
+    sentence = "x.log is a send or a receipt: the kinds in column 'id' are m1, m2. Map another column"
+    with pytest.raises(UsageError, match=re.escape(sentence)) as refused:
+        import_log(
+            "table", write(tmp_path, CSV), None if is_tried else tmp_path / "out", columns=TableColumns(wrong)
+        )
+    assert "--kinds send=" in str(refused.value) and os.listdir(tmp_path) == ["x.log"]
+    meant = TableColumns(wrong, kinds={"send": ("M1",), "deliver": ("m2",)})
+    assert import_log("table", tmp_path / "x.log", tmp_path / "out", columns=meant).messages
+    many = write(tmp_path, "p,k,m\n" + "".join(f"a,{'k' * at},\n" for at in range(60)), "y.log")
+    with pytest.raises(UsageError, match=r"kinds in column 'k' are k, kk, [k, ]*kkkkkkkk, \.\.\.\. Map"):
+        import_log("table", many, None, columns=TableColumns({"process": "p", "kind": "k", "message": "m"}))
+
+
 # ---- lines that cannot be read
 
 
@@ -599,14 +636,192 @@ def test_bad_lines_are_shown_counted_and_left_out_if_that_is_meant(tmp_path: Pat
     assert verdicts == {"unknown"}, "what was left out may have held anything"
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_a_last_line_that_is_torn_is_left_out(tmp_path: Path, compressed: bool) -> None:
-    content = (TOKENS + TOKENS.splitlines()[0][:40]).encode()
-    log = tmp_path / "x.log"
-    log.write_bytes(gzip.compress(content) if compressed else content)
-    found = import_log("tracechecker", log, tmp_path / "out")
-    assert (found.events, found.torn, found.bad) == (6, 1, 0)
+TORN = {
+    # a log, the beginning of a line more, events
+    "tracechecker": (TOKENS, TOKENS.splitlines()[0][:40], 6),
+    "otel": ("".join(json.dumps({"resourceSpans": [each]}) + "\n" for each in SPANS), '{"resourceSpans": [{"sc', 10),
+    "jaeger": (json.dumps(JAEGER["data"][0]) + "\n", '{"spans": [{"traceID": "t', 6),  # type: ignore[index]
+    "table": (CSV, "web;publ", 5),
+    "table, in its last cell but one": (CSV, "web;publish;m3;2026-;", 5),
+    "table, in quotes": (CSV, 'web;publish;"m3', 5),
+    "table of JSON": ('{"service": "a", "op": "send", "id": "1", "at": 1774746000}\n', '{"service": "b", "op', 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+def test_a_log_may_end_within_a_character(tmp_path: Path, form: str) -> None:
+    for cut in (1, 2, 3):
+        log = packed(tmp_path / str(cut), "who,op,id\na,send,1\nb,receive,1\nb,\U0001f600", form)
+        file = log / "x.log" if form == "directory" else log
+        content = gzip.decompress(file.read_bytes()) if form == "compressed" else file.read_bytes()
+        file.write_bytes(gzip.compress(content[:-cut]) if form == "compressed" else content[:-cut])
+        mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+        found = import_log("table", log, tmp_path / f"out{cut}", columns=mapped)
+        assert (found.events, found.deliveries, found.torn) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("name", TORN)
+def test_a_last_line_that_is_torn_is_left_out(tmp_path: Path, name: str, form: str) -> None:
+    whole, more, count = TORN[name]
+    content, log = (whole + more).encode(), tmp_path / "x.log"
+    if form == "directory":
+        log.mkdir()
+        (log / "1.log").write_bytes(content)
+    else:
+        log.write_bytes(gzip.compress(content) if form == "compressed" else content)
+    columns = {"columns": TableColumns(MAPPED)} if name.startswith("table") else {}
+    found = import_log(name.partition(" ")[0].rstrip(","), log, tmp_path / "out", **columns)  # type: ignore[arg-type]
+    assert (found.events, found.torn, found.bad) == (count, 1, 0)
     assert all(file.complete for file in read_processes(tmp_path / "out"))
+
+
+def document(format: str, *, line_breaks: bool, traces: int = 300) -> str:
+    """Traces of two spans each, 2 megabytes in all."""
+    item: dict[str, list[Any]] = {"jaeger": [], "otel": [], "zipkin": []}
+    for at in range(traces):
+        one = json.loads(json.dumps(JAEGER["data"][0]).replace("t1", f"t{at}"))  # type: ignore[index]
+        one["spans"][0]["tags"].append({"key": "text", "value": "x" * 7000})
+        item["jaeger"].append(one)
+        called = {**span("s", "c", 2, 10, 90), "traceId": f"t{at}"}
+        said = {**span("c", "", 3, 0, 100), "traceId": f"t{at}", "text": "x" * 7000}
+        item["otel"] += [spans("web", said), spans("shop", called)]
+        item["zipkin"] += [
+            {"traceId": f"t{at}", "id": str(kind), "parentId": "1" if kind == 2 else None, "timestamp": 5, "duration": 1,
+             "localEndpoint": {"serviceName": "ab"[kind - 1]}, "text": "x" * 3500} for kind in (1, 2)
+        ]  # fmt: skip
+    whole = {
+        "jaeger": {"data": item["jaeger"]},
+        "otel": {"resourceSpans": item["otel"]},
+        "zipkin": item["zipkin"],
+    }
+    return json.dumps(whole[format], indent=1 if line_breaks else None)
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("line_breaks", [False, True])
+@pytest.mark.parametrize("format", ["jaeger", "otel", "zipkin"])
+def test_a_large_document_is_tried_by_its_first_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, line_breaks: bool, form: str
+) -> None:
+    log = packed(tmp_path, document(format, line_breaks=line_breaks), form)
+    found = import_log(format, log, None)
+    assert (found.bad, found.torn, found.processes) == (0, 0, 3 if format == "jaeger" else 2)
+    assert 200 < found.events < 1200 and found.messages and len(found.sample) == 20
+    # What has to be copied is copied so far only.
+    monkeypatch.setattr(importers, "ITEM_OCTETS_MAX", 100_000)
+    found = import_log(format, log, None)
+    assert (found.bad, found.torn) == (0, 0) and (found.events < 120) == (form != "plain")
+    monkeypatch.setattr(importers, "ITEM_OCTETS_MAX", 2_000)
+    if form != "plain":
+        with pytest.raises(
+            TraceError, match=r"has nothing that ends within its first [\d,]+ octets"
+        ) as refused:
+            import_log(format, log, None)
+        assert "--bad" not in str(refused.value)
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("line_breaks", [False, True])
+@pytest.mark.parametrize("format", ["jaeger", "otel", "zipkin"])
+def test_a_document_that_is_cut_off_gives_what_is_whole(
+    tmp_path: Path, format: str, line_breaks: bool, form: str
+) -> None:
+    content = document(format, line_breaks=line_breaks, traces=20)
+    log = packed(tmp_path, content[: len(content) // 2], form)
+    found = import_log(format, log, tmp_path / "out")
+    assert (found.bad, found.torn) == (0, 1) and 10 < found.events < 80
+    log = packed(tmp_path / "first", content[:200], form)
+    with pytest.raises(TraceError, match=r"this is not JSON|is expected") as refused:
+        import_log(format, log, tmp_path / "none")
+    assert "--bad" not in str(refused.value), "nothing would be left"
+
+
+def test_what_is_wrong_in_a_document_of_many_lines_counts_once(tmp_path: Path) -> None:
+    content = document("otel", line_breaks=True, traces=5)
+    log = write(tmp_path, f"{content.replace('SPAN', 'x').replace(',', ';', 60)}\n{content}\n")
+    with pytest.raises(TraceError, match=r"--bad 1 leaves it out\.$"):
+        import_log("otel", log, tmp_path / "out")
+    assert import_log("otel", log, tmp_path / "out", bad=1).events == 20
+
+
+def packed(directory: Path, content: str, form: str) -> Path:
+    """A log in one of the forms in which logs come."""
+    directory.mkdir(exist_ok=True)
+    if form == "plain":
+        return write(directory, content)
+    packed = directory / ("x.log.gz" if form == "compressed" else "logs")
+    if form == "directory":
+        packed.mkdir()
+        write(packed, content)
+    else:
+        packed.write_bytes(gzip.compress(content.encode()))
+    return packed
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_table_may_be_a_list_of_json(tmp_path: Path, indent: int | None, form: str) -> None:
+    content = [{"who": "a", "op": "send", "id": 1}, {"who": "b", "op": "receive", "id": 1}] * 2
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    log = packed(tmp_path, json.dumps(content, indent=indent), form)
+    found = import_log("table", log, tmp_path / "out", columns=mapped)
+    assert (found.events, found.messages, found.deliveries) == (4, 1, 2)
+    assert import_log("table", log, None, columns=mapped).events == 4
+    several = write(tmp_path, "\n".join(json.dumps(each, indent=2) for each in content), "y.log")
+    assert import_log("table", several, tmp_path / "several", columns=mapped).deliveries == 2
+    wrong = write(tmp_path, json.dumps([*content, 5]), "z.log")
+    with pytest.raises(
+        TraceError, match=r"z\.log:1: an object is expected, not 5\. --bad 1 leaves it out\.$"
+    ):
+        import_log("table", wrong, tmp_path / "wrong", columns=mapped)
+
+
+@pytest.mark.parametrize("time", [{}, {"time": "at"}])
+def test_each_file_of_a_directory_names_its_columns(tmp_path: Path, time: dict[str, str]) -> None:
+    """In whatever order, and after a file that was torn within quotes; what is no table of these columns is refused."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "1.csv").write_text('at,op,id,who\n1,send,m1,a\n2,send,m2,a\n2,"se')
+    (logs / "2.csv").write_text("\nwho;id;op;at\nb;m2;receive;3\nb;m1;receive;4")
+    (logs / "3.csv").write_text("at,op,id,who\n")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id", **time})
+    found = import_log("table", logs, tmp_path / "out", columns=mapped)
+    assert (found.processes, found.events, found.deliveries, found.torn, found.bad) == (2, 4, 2, 1, 0)
+    assert [(row.process, row.step, row.seq, row.ref) for row in rows(tmp_path / "out")] == [
+        (0, "send", 1, "1.csv:2"), (0, "send", 2, "1.csv:3"),
+        (1, "receive", 2, "2.csv:3"), (1, "deliver", 2, "2.csv:3"),
+        (1, "receive", 1, "2.csv:4"), (1, "deliver", 1, "2.csv:4"),
+    ]  # fmt: skip
+    (logs / "2.csv").write_text("3,receive,m2,b\n4,receive,m1,b\n")
+    sentence = f"{logs}/2.csv has no column 'who'; there are 3, receive, m2, b, and each file of a directory names its own"
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        import_log("table", logs, tmp_path / "other", columns=mapped)
+
+
+def test_tables_that_were_put_together_name_their_columns_again(tmp_path: Path) -> None:
+    log = write(tmp_path, "who,op,id\na,send,1\nwho,op,id\nb,receive,1\n")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    found = import_log("table", log, tmp_path / "out", columns=mapped)
+    assert (found.processes, found.events, found.deliveries) == (2, 2, 1)
+
+
+def test_a_directory_is_read_with_all_below_it(tmp_path: Path) -> None:
+    """Logs lie by host, under the same name; links may lead back to where they are."""
+    logs = tmp_path / "logs"
+    for at, host in enumerate(("b/host", "a", ".hidden", "_temporary")):
+        (logs / host).mkdir(parents=True)
+        content = TOKENS.splitlines(keepends=True)[3 * at : 3 * at + 3] if at < 2 else ["no log"]
+        (logs / host / "app.log").write_text("".join(content))
+    (logs / "b" / "again").symlink_to(logs)
+    (logs / "b" / "nowhere").symlink_to(logs / "gone")
+    found = import_log("tracechecker", logs, tmp_path / "out")
+    assert (found.events, found.processes) == (6, 2)
+    cited = {row.ref for row in rows(tmp_path / "out")}
+    assert cited == {f"{file}/app.log:{line}" for file in ("a", "b/host") for line in (1, 2, 3)}
+    (logs / "a" / "app.log").write_text("what?\n")
+    with pytest.raises(TraceError, match=f"^{re.escape(str(logs / 'a' / 'app.log'))}:1: "):
+        import_log("tracechecker", logs, tmp_path / "other")
 
 
 def test_claims_are_taken_off(tmp_path: Path) -> None:
@@ -684,9 +899,11 @@ def test_bytes_that_are_no_text(tmp_path: Path, format: str) -> None:
 
 
 def test_other_encodings_are_read(tmp_path: Path) -> None:
-    (tmp_path / "x.log").write_bytes('é {"é":1}\nvoilà\n'.encode("latin-1"))
-    import_log("shiviz", tmp_path / "x.log", tmp_path / "out", encoding="latin-1")
-    assert events(tmp_path / "out")[0][3] == "voilà"
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "x.log").write_bytes('é {"é":1}\nvoilà'.encode("latin-1"))
+    for at, log in enumerate(("logs", "logs/x.log")):
+        import_log("shiviz", tmp_path / log, tmp_path / str(at), encoding="latin-1")
+        assert events(tmp_path / str(at))[0][3] == "voilà"
 
 
 @pytest.mark.parametrize(

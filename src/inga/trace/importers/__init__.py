@@ -46,7 +46,8 @@ OPTIONS = {
 }
 """What only some importers understand: arguments of `import_log`, and what the command calls them."""
 
-TRIED_OCTETS = 1 << 20  # of a log that is only tried,
+TRIED_OCTETS = 1 << 20  # of a log that is only tried, to the end of an item if it has items and not lines,
+ITEM_OCTETS_MAX = 1 << 26  # which is looked for so far where a log has to be copied,
 TRIED_ROWS = 20  # and the rows of it that are shown
 
 
@@ -60,6 +61,7 @@ class Importer:
         ..., Imported
     ]  # of a log, a place, what is asked of every importer, and its options by name
     options: tuple[str, ...] = ()  # which of OPTIONS
+    has_items: bool = False  # a file is a document, which need not have lines
 
 
 def _by_records(open_log: Callable[..., Log]) -> Callable[..., Imported]:
@@ -84,7 +86,7 @@ _ALL = [
     Importer("tracechecker", "lines of JSON of the UBC tracing library", _by_records(tracechecker.open_log)),
     Importer(
         "table",
-        "CSV, lines of JSON or Parquet: a row for each event or message",
+        "CSV, JSON or Parquet: a row for each event or message",
         table.import_table,
         ("columns",),
     ),
@@ -92,16 +94,19 @@ _ALL = [
         "otel",
         "OpenTelemetry spans, OTLP as JSON",
         partial(import_spans, otel.read_spans, "otel", "OTLP as JSON, with resourceSpans,"),
+        has_items=True,
     ),
     Importer(
         "jaeger",
         "Jaeger's traces as JSON",
         partial(import_spans, jaeger.read_spans, "jaeger", "JSON of Jaeger, with data or spans,"),
+        has_items=True,
     ),
     Importer(
         "zipkin",
         "Zipkin's spans as JSON, version 2",
         partial(import_spans, zipkin.read_spans, "zipkin", "a list of Zipkin's spans"),
+        has_items=True,
     ),
 ]
 
@@ -146,7 +151,7 @@ def import_log(
     asked = ImportOptions(encoding, tuple(claims or ()), tuple(disclaims or ()), bad, progress)
     if out is None:
         return _try(importer, str(file), asked, given)
-    with plain_text(str(file)) as log:
+    with plain_text(str(file), is_utf8=asked.is_utf8) as log:
         return importer.run(log, Path(out), asked, **given)
 
 
@@ -154,7 +159,11 @@ def _try(importer: Importer, file: str, asked: ImportOptions, given: dict[str, A
     """Import the beginning of a log, whatever it leaves over, and keep only a description of the first rows."""
     lenient = ImportOptions(asked.encoding, asked.claims, asked.disclaims, TRIED_OCTETS, asked.progress)
     given = {**given, "noise": True} if "noise" in importer.options else given
-    with plain_text(file, TRIED_OCTETS) as log, TemporaryDirectory(prefix="inga-import-") as scratch:
+    most, wanted = (ITEM_OCTETS_MAX, TRIED_OCTETS) if importer.has_items else (TRIED_OCTETS, None)
+    with (
+        plain_text(file, most, wanted, is_utf8=asked.is_utf8) as log,
+        TemporaryDirectory(prefix="inga-import-") as scratch,
+    ):
         found = importer.run(log, Path(scratch) / "trace", lenient, **given)
         trace = found.traces[0]
         names = read_manifest(trace).processes

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from inga.model.errors import TraceError
-from inga.trace.importers.record import BadLines, fault, is_text
+from inga.trace.importers.record import BadLines, is_text
 from inga.trace.importers.source import LogText
 from inga.trace.importers.text import open_text
 
@@ -15,17 +15,31 @@ TAIL = 64  # characters at the end of which a wrong one may be the beginning of 
 
 def read_items(log: LogText, encoding: str, bad: BadLines, *lists: str) -> Iterator[tuple[int, Any]]:
     """The items of every document, with their lines: of a list, or of an object's list of one of these names; or the object
-    itself, if it has none of them. After a document that cannot be read it goes on with the next line."""
+    itself, if it has none of them. After a document that cannot be read it goes on with the next line, or, if the document
+    has several, with the next one that begins another. If only the beginning is wanted, it ends after an item."""
     bad.begin()
+    is_any = False
     with open_text(log, encoding) as file:
         text = JsonText(log, file, encoding)
         while text.peek():
+            first = text.line
             try:
-                yield from _items(text, lists)
+                for found in _items(text, lists):
+                    yield found
+                    is_any = True
+                    if log.wanted is not None and text.read >= log.wanted:
+                        return
             except NotText:
                 raise
-            except TraceError as error:
-                bad.add(error, is_torn=not text.skip_line())
+            except JsonError as error:
+                if log.is_cut and error.is_end:
+                    if is_any:
+                        return
+                    raise TraceError(
+                        f"{log.said} has nothing that ends within its first {log.path.stat().st_size:,} octets, which "
+                        "--try reads: import it as a whole."
+                    ) from None
+                bad.add(error, is_torn=text.pass_over(error, first))
 
 
 def _items(text: "JsonText", lists: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
@@ -58,6 +72,15 @@ class NotText(TraceError):
     """The file is no text, so there is no next line."""
 
 
+class JsonError(TraceError):
+    """Text is no JSON."""
+
+    def __init__(self, text: str, *, is_end: bool, is_long: bool) -> None:
+        super().__init__(text)
+        self.is_end = is_end  # so far it is right, and ends too soon
+        self.is_long = is_long  # what is wrong is not in the line where the value begins
+
+
 class JsonText:
     """JSON from a file, value by value: of a large document only what is asked for is in memory."""
 
@@ -69,7 +92,13 @@ class JsonText:
         self._text = ""
         self._at = 0
         self._line = 1
+        self._passed = 0
         self._is_all = False
+
+    @property
+    def read(self) -> int:
+        """How many characters are done."""
+        return self._passed + self._at
 
     @property
     def line(self) -> int:
@@ -89,7 +118,8 @@ class JsonText:
     def expect(self, characters: str) -> str:
         found = self.peek()
         if not found or found not in characters:
-            raise self.error(f"{' or '.join(characters)} is expected, not {found or 'the end'}")
+            what = f"{' or '.join(characters)} is expected, not {found or 'the end'}"
+            raise self.error(what, is_end=not found)
         self._advance(self._at + 1)
         return found
 
@@ -102,7 +132,9 @@ class JsonText:
                 raise self.error("this is nested too deeply") from None
             except json.JSONDecodeError as error:
                 if self._is_all or self._is_wrong(error):
-                    raise self.error(f"this is not JSON: {error}") from None
+                    is_long = "\n" in self._text[self._at : error.pos]
+                    is_end = self._is_all and _is_end(error)
+                    raise self.error(f"this is not JSON: {error}", is_end=is_end, is_long=is_long) from None
             else:
                 if end < len(self._text) or self._is_all:
                     if not is_text(value, self._text[self._at : end]):
@@ -123,7 +155,17 @@ class JsonText:
             if self.expect(",]") == "]":
                 return
 
-    def skip_line(self) -> bool:
+    def pass_over(self, error: JsonError, first: int) -> bool:
+        """Go to the next line behind what is wrong in a document that began in line `first`, or to the next document if this
+        one has several lines; whether it was being written."""
+        is_long = error.is_long or self._line > first
+        is_last = not self._skip_line()
+        if not is_long:
+            return is_last
+        is_last = not self._find_document()
+        return (is_last and error.is_end) or any(first <= line < self._line for line in self._log.torn)
+
+    def _skip_line(self) -> bool:
         """Go to the next line; False if there is none, or the one that is left was being written."""
         is_cut = self._line in self._log.torn
         while (end := self._text.find("\n", self._at)) < 0:
@@ -133,6 +175,17 @@ class JsonText:
             self._more()
         self._advance(end + 1)
         return not is_cut
+
+    def _find_document(self) -> bool:
+        """Go to the next line that begins as documents do, this one or another; False if there is none."""
+        while True:
+            if self._at == len(self._text):
+                self._more()
+            if self._at == len(self._text):
+                return False
+            if self._text[self._at] in "{[":
+                return True
+            self._skip_line()
 
     def _is_wrong(self, error: json.JSONDecodeError) -> bool:
         """Whether more text cannot mend it: what is cut off is wrong at its end, or is a text that does not end."""
@@ -149,8 +202,17 @@ class JsonText:
             raise NotText(
                 f"{self._log.place(self._line)}: here or later is text that is not {self._encoding}: {error.reason}."
             ) from None
+        self._passed += self._at
         self._text, self._at = self._text[self._at :] + more, 0
         self._is_all = not more
 
-    def error(self, what: str) -> TraceError:
-        return fault(self._log, self._line, what)
+    def error(self, what: str, *, is_end: bool = False, is_long: bool = False) -> JsonError:
+        return JsonError(f"{self._log.place(self._line)}: {what}.", is_end=is_end, is_long=is_long)
+
+
+def _is_end(error: json.JSONDecodeError) -> bool:
+    """Whether text is wrong for nothing but that it ends."""
+    rest = error.doc[error.pos :].strip()
+    return error.msg.startswith(("Unterminated", "Invalid \\u")) or any(
+        word.startswith(rest) for word in ("true", "false", "null")
+    )

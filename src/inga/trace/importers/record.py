@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,25 +41,60 @@ Records = Callable[[], Iterator[Record]]
 
 
 @dataclass(slots=True)
+class FileFit:
+    """How well a pattern fits one file."""
+
+    events: int = 0
+    matched: int = 0  # lines of events
+    unmatched: int = 0  # lines of none
+    first: tuple[int, str] = (0, "")  # the first of these: line and text
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the pattern must be wrong: most lines belong to no event, or many, and they are more than the events."""
+        return self.unmatched > (self.events if self.unmatched >= NOISE_MIN else self.matched)
+
+
+NOISE_MIN = 20
+"""Lines that belong to no event, from which on they may not be more than the events."""
+
+
+@dataclass(slots=True)
 class Skipped:
     """Text between records that belongs to none."""
 
+    starts: tuple[int, ...] = (0,)  # after how many lines the files of a log begin
+    headings: frozenset[str] = frozenset()  # lines at the beginning of files that are no text
     lines: int = 0
     samples: list[tuple[int, str]] = field(default_factory=list)  # the first of them: line and text
+    files: dict[int, FileFit] = field(default_factory=dict)
 
     def begin(self) -> None:
         """The log is read again."""
-        self.lines, self.samples = 0, []
+        self.lines, self.samples, self.files = 0, [], {}
 
     def add(self, text: str, line: int) -> None:
         for offset, each in enumerate(text.split("\n")):
-            if each.strip():
+            shown = each.strip()
+            if shown and shown not in self.headings:
                 self.lines += 1
+                if len(shown) > SHOWN_MAX:
+                    shown = f"{shown[: SHOWN_MAX - 1]}…"
                 if len(self.samples) < SAMPLES_MAX:
-                    shown = each.strip()
-                    if len(shown) > SHOWN_MAX:
-                        shown = f"{shown[: SHOWN_MAX - 1]}…"
                     self.samples.append((line + offset, shown))
+                file = self._file(line + offset)
+                file.first = file.first if file.unmatched else (line + offset, shown)
+                file.unmatched += 1
+
+    def matched(self, text: str, line: int) -> None:
+        """This is no such text, but an event."""
+        file = self._file(line)
+        file.events += 1
+        file.matched += text.strip("\n").count("\n") + 1
+
+    def _file(self, line: int) -> FileFit:
+        at = bisect_right(self.starts, line - 1) if len(self.starts) > 1 else 0
+        return self.files.setdefault(at, FileFit())
 
 
 @dataclass(slots=True)
@@ -70,10 +106,19 @@ class BadLines:
     count: int = 0
     torn: int = 0
     errors: list[TraceError] = field(default_factory=list)  # the first of them
+    unfit: dict[TraceError, int] = field(
+        default_factory=dict
+    )  # files that do not fit: the error, and how many lines
 
     def begin(self) -> None:
-        """The log is read again."""
-        self.count, self.torn, self.errors = 0, 0, []
+        """The log is read again; what whole files have been found to be stays so."""
+        self.count, self.torn, self.errors = sum(self.unfit.values()), 0, [*self.unfit][:SAMPLES_MAX]
+
+    def add_file(self, error: TraceError, lines: int) -> None:
+        """A file is left out, or most of it."""
+        self.unfit[error] = lines
+        self.count += lines
+        self.errors = [*self.errors, error][:SAMPLES_MAX]
 
     def add(self, error: TraceError, *, is_torn: bool = False) -> None:
         self.torn += is_torn
@@ -90,7 +135,7 @@ class BadLines:
             places = ", ".join(str(error).partition(": ")[0] for error in self.errors[1:])
             more = f", and {self.count - len(self.errors):,} more" if self.count > len(self.errors) else ""
             text += f" {self.count:,} lines cannot be read, the others are {places}{more}."
-        if self.count <= events:
+        if 0 < self.count <= events:
             text += f" --bad {self.count} leaves {'them' if self.count > 1 else 'it'} out."
         raise TraceError(text)
 

@@ -68,7 +68,8 @@ def open_log(
         regex, executions = said, executions or divided
     pattern = compile_pattern(LINEAR if regex == DEFAULT else regex, "--regex", GROUPS)
     delimiter = None if executions is None else compile_pattern(executions, "--executions")
-    wanted, skipped, bad = roles.compile(), Skipped(), BadLines()
+    headings = frozenset(each.strip() for each in (said, divided) if each)
+    wanted, skipped, bad = roles.compile(), Skipped(tuple(at for at, _ in log.parts), headings), BadLines()
 
     def records() -> Iterator[Record]:
         skipped.begin()

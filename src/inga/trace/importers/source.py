@@ -2,22 +2,25 @@
 they may read twice; what is not one is copied, and every line is cited by the file that it stands in."""
 
 import gzip
+import os
 import sys
 import zlib
 from bisect import bisect_right
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from inga.model.errors import UsageError
 
 STANDARD_INPUT = "-"
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
+CHARACTER_MAX = 4  # octets in UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,8 @@ class LogText:
     said: str  # what the user called it
     parts: tuple[tuple[int, str], ...]  # after how many lines each part begins, and which it is
     torn: frozenset[int] = frozenset()  # lines that end without an end of line, though others follow
-    is_cut: bool = False  # only the beginning is wanted
+    is_cut: bool = False  # this is only the beginning
+    wanted: int | None = None  # characters after which a reader of documents may end
 
     @classmethod
     def plain(cls, path: Path) -> "LogText":
@@ -47,7 +51,7 @@ class LogText:
     def ref(self, line: int) -> str:
         """A line, for rows."""
         part, number = self._find(line)
-        return f"{'stdin' if self.said == STANDARD_INPUT else _short(part)}:{number}"
+        return f"{'stdin' if self.said == STANDARD_INPUT else _below(part, self.said)}:{number}"
 
     def _find(self, line: int) -> tuple[str, int]:
         first, part = self.parts[max(bisect_right(self.parts, line - 1, key=lambda each: each[0]) - 1, 0)]
@@ -58,22 +62,32 @@ def _short(path: str) -> str:
     return Path(path).name.removesuffix(".gz")
 
 
+@lru_cache(maxsize=64)
+def _below(part: str, said: str) -> str:
+    """A file by its way from the directory that was named: logs of several hosts may have the same name."""
+    way = Path(part).relative_to(said).as_posix()
+    return _short(part) if way == "." else way.removesuffix(".gz")
+
+
 @contextmanager
-def plain_text(log: str, most: int | None = None) -> Iterator[LogText]:
-    """A file with all of a log, or with the first `most` octets of it; of a directory that is all files in it, by name, one
-    after the other."""
+def plain_text(
+    log: str, most: int | None = None, wanted: int | None = None, *, is_utf8: bool = True
+) -> Iterator[LogText]:
+    """A file with all of a log; of a directory that is all files in it and below, by name, one after the other. What has to be
+    copied is cut after `most` octets, at the end of a line if there is one. So is a plain file, unless `wanted` tells its
+    reader when to end."""
     path = Path(log)
     with _reading(log):
         parts = [path] if log == STANDARD_INPUT else _parts(path)
         is_plain = log != STANDARD_INPUT and parts == [path] and not _is_compressed(path)
-    if is_plain and (most is None or not path.is_file() or path.stat().st_size <= most):
-        yield LogText.plain(path)
+    if is_plain and (most is None or wanted is not None or not path.is_file() or path.stat().st_size <= most):
+        yield replace(LogText.plain(path), wanted=wanted)
         return
     with TemporaryDirectory(prefix="inga-import-") as scratch:
         copy = Path(scratch) / "log"
         with _reading(log):
-            places, torn = _copy(parts, copy, log, most)
-        yield LogText(copy, log, places, torn, most is not None)
+            text = _copy(parts, copy, log, most, is_utf8)
+        yield replace(text, wanted=wanted)
 
 
 @contextmanager
@@ -87,10 +101,25 @@ def _reading(log: str) -> Iterator[None]:
 def _parts(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith((".", "_")))
+    found = list(_files(path, set()))
     if not found:
-        raise UsageError(f"{path} is a directory without any files")
+        raise UsageError(f"{path} is a directory without any files, there or below")
     return found
+
+
+def _files(directory: Path, seen: set[str]) -> Iterator[Path]:
+    """All files of a directory and of those in it, by name. Links are followed, but to no directory a second time."""
+    real = os.path.realpath(directory)
+    if real in seen:
+        return
+    seen.add(real)
+    for each in sorted(directory.iterdir()):
+        if each.name.startswith((".", "_")):
+            continue
+        if each.is_dir():
+            yield from _files(each, seen)
+        elif each.is_file():
+            yield each
 
 
 def _is_compressed(path: Path) -> bool:
@@ -100,44 +129,75 @@ def _is_compressed(path: Path) -> bool:
         return file.read(len(GZIP)) == GZIP
 
 
-def _copy(
-    parts: list[Path], target: Path, log: str, most: int | None
-) -> tuple[tuple[tuple[int, str], ...], frozenset[int]]:
-    """Copy it; after how many lines each part begins, and the lines that were cut off."""
+def _copy(parts: list[Path], target: Path, log: str, most: int | None, is_utf8: bool) -> LogText:
+    """Copy it, note after how many lines each part begins, and the lines that were cut off."""
     places: list[tuple[int, str]] = []
     torn: set[int] = set()
-    lines = 0
+    lines, is_cut = 0, False
     with target.open("wb") as out:
         for part in parts:
             left = None if most is None else most - out.tell()
             if left is not None and left <= 0:
+                is_cut = True
                 break
             name = "standard input" if log == STANDARD_INPUT else str(part)
             places.append((lines, name))
             if log == STANDARD_INPUT:
-                added, is_torn = _append(sys.stdin.buffer, out, name, left)
+                added = _append(sys.stdin.buffer, out, name, left, is_utf8)
             else:
                 with part.open("rb") as file:
-                    added, is_torn = _append(file, out, name, left)
-            lines += added
-            torn |= {lines} if is_torn else set()
-    return tuple(places), frozenset(torn)
+                    added = _append(file, out, name, left, is_utf8)
+            lines += added.lines
+            torn |= {lines} if added.is_torn else set()
+            is_cut |= added.is_cut
+    return LogText(target, log, tuple(places), frozenset(torn), is_cut)
 
 
-def _append(file: Any, out: IO[bytes], name: str, most: int | None) -> tuple[int, bool]:
-    """Copy one part without a byte order mark, and end its last line; how many lines it has, and whether that had no end."""
+def _torn_character(tail: bytes) -> int:
+    """How many octets at the end of UTF-8 are the beginning of a character."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(tail)
+    return len(decoder.getstate()[0])
+
+
+def _ends(chunk: bytes) -> int:
+    """How many lines end there, as Python reads text."""
+    return chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
+
+
+class _Added(NamedTuple):
+    lines: int
+    is_torn: bool  # the last of them had no end
+    is_cut: bool  # there were more
+
+
+def _append(file: Any, out: IO[bytes], name: str, most: int | None, is_utf8: bool) -> _Added:
+    """Copy one part without a byte order mark, and end its last line. Of a part that is cut only whole lines are copied, if
+    there are any."""
     source = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP))[: len(GZIP)] == GZIP else file
     lines, last, left = 0, b"", CHUNK if most is None else most
+    tail = b""
+    whole = 0  # up to where there are whole lines
     try:
         chunk = source.read(min(CHUNK, left)).removeprefix(BOM_UTF8)
         while chunk:
+            if (end := chunk.rfind(b"\n") + 1) > 0:
+                whole = out.tell() + end
             out.write(chunk)
-            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+            lines, last = lines + _ends(chunk) - (last + chunk[:1] == b"\r\n"), chunk[-1:]
+            tail = (tail + chunk[-CHARACTER_MAX:])[-CHARACTER_MAX:]
             left = CHUNK if most is None else left - len(chunk)
             chunk = source.read(min(CHUNK, left))
+        is_cut = most is not None and left <= 0 and bool(source.read(1))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UsageError(f"{name} is compressed, but not whole: {error}") from None
-    is_torn = last not in (b"", b"\n")
+    if is_cut and whole:
+        out.truncate(whole)
+        out.seek(whole)
+        return _Added(lines, False, True)
+    is_torn = last not in (b"", b"\n", b"\r")
     if is_torn:
+        out.seek(out.tell() - _torn_character(tail) if is_utf8 else out.tell())
+        out.truncate()
         out.write(b"\n")
-    return lines + is_torn, is_torn
+    return _Added(lines + is_torn, is_torn, is_cut)

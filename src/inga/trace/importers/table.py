@@ -1,4 +1,4 @@
-"""Tables of sends and receipts: CSV, lines of JSON, Parquet. A mapping says which column means what.
+"""Tables of sends and receipts: CSV, JSON, Parquet. A mapping says which column means what.
 
     process, kind, message           one row for each event: where, what happened, to which message
     sender, receiver, message        one row for each message, with the times `sent` and `received`
@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from inga.model.errors import TraceError, UsageError
 from inga.trace.directory import whole_directory
+from inga.trace.importers.json_text import read_items
 from inga.trace.importers.record import BadLines, Log, Record, check_clock, fault, parse_clock
 from inga.trace.importers.source import LogText
 from inga.trace.importers.text import not_text, open_text, read_objects
@@ -62,6 +63,8 @@ PARQUET = b"PAR1"
 ROWS_AT_ONCE = 4096  # of Parquet
 DELIMITERS = ",;\t|"
 LINE_NANOSECONDS = 1_000_000  # of virtual time, where there is none
+KINDS_SHOWN_MAX = 8
+KIND_SHOWN_MAX = 40  # characters of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ class TableRow:
 
     line: int
     values: dict[str, Any]
+    is_torn: bool = False  # it is the end of a file and has no end of line, so it may not be all
 
     def text(self, name: str) -> str:
         value = self.values.get(name)
@@ -130,33 +134,46 @@ class TableRow:
 
 def read_table(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Iterator[TableRow]:
     """The rows of a table of any of the three kinds."""
-    has_names, contents = _contents(log, encoding, bad)
-    for at, (line, content) in enumerate(contents):
-        if not at:
-            _check_columns(log, content, columns, has_names)
+    for line, content, is_torn in _contents(log, encoding, columns, bad):
         found = {name: _cell(content, column) for name, column in columns.map.items()}
-        yield TableRow(line, {name: value for name, value in found.items() if value not in (None, "")})
+        values = {name: value for name, value in found.items() if value not in (None, "")}
+        yield TableRow(line, values, is_torn)
 
 
-Contents = Iterator[tuple[int, dict[str, Any]]]
-"""Rows with their lines, by the names of columns."""
+Contents = Iterator[tuple[int, dict[str, Any], bool]]
+"""Rows with their lines, by the names of columns, and whether they may have been torn."""
 
 
-def _contents(log: LogText, encoding: str, bad: BadLines) -> tuple[bool, Contents]:
-    """Whether all rows have the same columns, and the rows."""
+def _contents(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
     if _is_parquet(log):
-        return True, _parquet(log, bad)
+        return _parquet(log, columns, bad)
     with log.path.open("rb") as file:
         head = file.read(4096)
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return False, read_objects(log, encoding, bad)
-    return True, _csv(log, encoding, bad)
+    head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head.startswith(b"[") and head[1:].lstrip()[:1] in (b"{", b"]", b""):  # and not a name in brackets
+        return _json(log, _objects(log, encoding, bad), columns)
+    if head.partition(b"\n")[0].strip() == b"{":
+        return _json(log, _objects(log, encoding, bad), columns)
+    if head.startswith(b"{"):
+        return _json(log, read_objects(log, encoding, bad), columns)
+    return _csv(log, encoding, columns, bad)
 
 
-def _check_columns(log: LogText, content: dict[str, Any], columns: TableColumns, has_names: bool) -> None:
-    """The first row tells whether the mapping fits. Objects of JSON may lack what others have, but not all of it."""
+def _check_columns(log: LogText, part: str, content: dict[str, Any], columns: TableColumns) -> None:
+    """The first row of a file tells whether the mapping fits."""
     missing = [column for column in columns.map.values() if _cell(content, column, _NOTHING) is _NOTHING]
-    if len(missing) == len(columns.map) or (missing and has_names):
+    if missing:
+        several = len(log.parts) > 1
+        said, hint = (part, ", and each file of a directory names its own") if several else (log.said, "")
+        raise UsageError(
+            f"{said} has no column {missing[0]!r}; there are {', '.join(map(str, content))}{hint}"
+        )
+
+
+def _check_object(log: LogText, content: dict[str, Any], columns: TableColumns) -> None:
+    """The first object of JSON. It may lack what others have, but not all of it."""
+    missing = [column for column in columns.map.values() if _cell(content, column, _NOTHING) is _NOTHING]
+    if len(missing) == len(columns.map):
         raise UsageError(f"{log.said} has no column {missing[0]!r}; there are {', '.join(map(str, content))}")
 
 
@@ -174,27 +191,73 @@ def _cell(content: dict[str, Any], column: str, default: Any = None) -> Any:
     return found
 
 
-def _csv(log: LogText, encoding: str, bad: BadLines) -> Contents:
+def _json(log: LogText, objects: Iterator[tuple[int, dict[str, Any]]], columns: TableColumns) -> Contents:
+    for at, (line, content) in enumerate(objects):
+        if not at:
+            _check_object(log, content, columns)
+        yield line, content, False
+
+
+def _objects(log: LogText, encoding: str, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects in a list, or over several lines each."""
+    for line, content in read_items(log, encoding, bad):
+        if isinstance(content, dict):
+            yield line, content
+        else:
+            bad.add(fault(log, line, f"an object is expected, not {shown(content)}"))
+
+
+def _csv(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
     bad.begin()
     with open_text(log, encoding, newline="") as file:
-        first = ""
+        lines = _Lines(file)
         try:
-            first = file.readline()
-            delimiter = max(DELIMITERS, key=first.count)
-            names = next(csv.reader([first], delimiter=delimiter), [])
-            reader = csv.reader(file, delimiter=delimiter)
-            last = 1
-            for cells in reader:
-                line, last = last + 1, reader.line_num + 1
-                if cells and len(cells) != len(names):
-                    what = f"{len(cells)} cells, where the first line names {len(names)} columns"
-                    bad.add(fault(log, line, what), is_torn=line in log.torn)
-                elif cells:
-                    yield line, dict(zip(names, cells, strict=True))
+            for (_, part), until in zip(log.parts, [*(at for at, _ in log.parts[1:]), None], strict=True):
+                yield from _csv_part(log, part, lines, until, columns, bad)
         except UnicodeDecodeError as error:
             raise not_text(log, 1, encoding, error) from None
-        except csv.Error as error:
-            raise fault(log, last, f"this is no CSV: {error}") from None
+
+
+class _Lines:
+    """The lines of a file, as many as belong to one part."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.number = 0  # of the line that was given last
+        self.has_end = True  # whether that line has an end
+
+    def until(self, until: int | None) -> Iterator[str]:
+        while (until is None or self.number < until) and (line := self._file.readline()):
+            self.number += 1
+            self.has_end = line.endswith(("\n", "\r"))
+            yield line
+
+
+def _csv_part(
+    log: LogText, part: str, lines: _Lines, until: int | None, columns: TableColumns, bad: BadLines
+) -> Contents:
+    """One file of a table: its first line has the names, which need not stand in the order of another's."""
+    text = lines.until(until)
+    first = next((line for line in text if line.strip()), "")
+    delimiter = max(DELIMITERS, key=first.count)
+    names = next(csv.reader([first], delimiter=delimiter), [])
+    reader = csv.reader(text, delimiter=delimiter)
+    is_checked = False
+    line = lines.number + 1
+    try:
+        for cells in reader:
+            if cells and not is_checked:
+                _check_columns(log, part, dict.fromkeys(names), columns)
+                is_checked = True
+            is_torn = not lines.has_end or lines.number in log.torn
+            if cells and len(cells) != len(names):
+                what = f"{len(cells)} cells, where the first line names {len(names)} columns"
+                bad.add(fault(log, line, what), is_torn=is_torn)
+            elif cells and cells != names:  # which stand there again where tables were put together
+                yield line, dict(zip(names, cells, strict=True)), is_torn
+            line = lines.number + 1
+    except csv.Error as error:
+        raise fault(log, line, f"this is no CSV: {error}") from None
 
 
 def _is_parquet(log: LogText) -> bool:
@@ -214,16 +277,18 @@ def _by_rows(log: LogText) -> LogText:
     return replace(log, parts=tuple(parts))
 
 
-def _parquet(log: LogText, bad: BadLines) -> Contents:
+def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
     """All parts, one after the other: what was copied for others to read is of no use here."""
     bad.begin()
     number = 0
-    for _, part in log.parts:
+    for first, part in log.parts:
         with _opened(part) as file:
             for batch in file.iter_batches(ROWS_AT_ONCE):
                 for content in batch.to_pylist():
+                    if number == first:
+                        _check_columns(log, part, content, columns)
                     number += 1
-                    yield number, content
+                    yield number, content, False
                 if log.is_cut:
                     return
 
@@ -265,7 +330,7 @@ def _with_clocks(log: LogText, asked: ImportOptions, columns: TableColumns) -> L
             try:
                 record = _record(log, row, names)
             except TraceError as error:
-                bad.add(error)
+                bad.add(error, is_torn=row.is_torn)
             else:
                 yield record
 
@@ -321,6 +386,8 @@ class _Table:
         self._kinds = _kind_names(columns)
         self._names: dict[str, int] = {}
         self._there: set[int] = set()  # processes that have rows
+        self._is_told = "kind" not in columns.map  # whether a row is a send or a receipt
+        self._others: dict[str, None] = {}  # the first kinds that are neither
         self._rows = 0
         self._found = Imported()
 
@@ -331,20 +398,22 @@ class _Table:
             closing(sqlite3.connect(scratch := directory / "table.tmp", isolation_level=None)) as base,
         ):
             base.executescript(_TABLES)
-            rows = 0
+            rows = taken = 0
             for rows, row in enumerate(
                 read_table(self._log, self._asked.encoding, self._columns, self._bad), 1
             ):
                 try:
                     steps = self._steps(row)
                 except TraceError as error:
-                    self._bad.add(error)
+                    self._bad.add(error, is_torn=row.is_torn)
                     continue
+                taken += 1
                 base.executemany("INSERT INTO step VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", steps)
                 self._asked.progress(rows)
-            self._bad.check(rows - self._bad.count)
+            self._bad.check(taken)
             if not rows:
                 raise TraceError(f"{self._log.said} has no row.")
+            self._check_kinds()
             self._rows = rows
             run_script(base, _MESSAGES, self._asked.progress)
             self._write_all(directory, base)
@@ -354,11 +423,28 @@ class _Table:
         found.bad_first = [str(error) for error in self._bad.errors]
         return found
 
+    def _check_kinds(self) -> None:
+        """A table of events only says nothing about messages: the mapping names the wrong column, or the wrong kinds."""
+        if self._is_told:
+            return
+        shown = [
+            each if len(each) <= KIND_SHOWN_MAX else f"{each[: KIND_SHOWN_MAX - 1]}…" for each in self._others
+        ]
+        more = ", ..." if len(shown) > KINDS_SHOWN_MAX else ""
+        raise UsageError(
+            f"no row of {self._log.said} is a send or a receipt: the kinds in column {self._columns.map['kind']!r} are "
+            f"{', '.join(shown[:KINDS_SHOWN_MAX]) or 'empty'}{more}. Map another column (--map kind=COLUMN), or say what they "
+            "mean (--kinds send=A,B receive=C)"
+        )
+
     # ---- from rows to steps
 
     def _steps(self, row: TableRow) -> list[tuple[Any, ...]]:
         sender = row.text("sender")
         kind = _kind(row, self._kinds) if "kind" in self._columns.map else ""
+        if kind == EVENT and len(self._others) <= KINDS_SHOWN_MAX and row.text("kind"):
+            self._others[row.text("kind")] = None
+        self._is_told |= kind in (SEND, RECEIVE, DELIVER)
         if kind == SEND and "sender" in self._columns.map:
             sender = sender or _process(row, kind)
         if not row.text("message") and kind != EVENT:

@@ -4,6 +4,7 @@ A pattern may span lines and begin anywhere, so the text is searched a window at
 `RECORD_MAX` characters behind it were there to be looked at; so a record may have that many.
 """
 
+import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +53,17 @@ def _translate(part: str) -> str:
     return f"(?P={part[3:-1]})" if part.startswith("\\k<") else part
 
 
+def _forgive_the_end(error: UnicodeError) -> tuple[str, int]:
+    """A log that is copied while it is written may end within a character."""
+    if isinstance(error, UnicodeDecodeError) and error.reason == "unexpected end of data":
+        return "", error.end
+    raise error
+
+
+UP_TO_ITS_END = "inga.up-to-its-end"
+codecs.register_error(UP_TO_ITS_END, _forgive_the_end)
+
+
 def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO:
     path = log.path
     try:
@@ -59,7 +71,7 @@ def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO
             raise UsageError(f"{log.said} is not a plain file, and logs are read twice")
         # A byte order mark, as some editors write it, is no text.
         plain = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-        return path.open(encoding=plain, newline=newline)
+        return path.open(encoding=plain, newline=newline, errors=UP_TO_ITS_END)
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
     except OSError as error:
@@ -98,7 +110,40 @@ def find_records(
     with open_text(log, encoding) as file:
         for _ in range(first - 1):
             file.readline()
-        yield from _Search(log, encoding, file, pattern, delimiter, skipped, first).run()
+        parts = _Parts(file)
+        done = first - 1
+        for until in [*(at for at, _ in log.parts[1:]), None]:
+            parts.begin(None if until is None else max(until - done, 0))
+            yield from _Search(log, encoding, parts, pattern, delimiter, skipped, done + 1).run()
+            done = max(until or 0, done)
+
+
+class _Parts:
+    """Text in parts, each of which ends as a file does: no record begins in one and ends in another."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._rest = ""  # which was read and belongs to the next parts
+        self._left: int | None = None  # lines of this part that are still to come; None for all
+
+    def begin(self, lines: int | None) -> None:
+        self._left = lines
+
+    def read(self, size: int) -> str:
+        if self._left == 0:
+            return ""
+        text, self._rest = self._rest + self._file.read(size - len(self._rest)), ""
+        if self._left is None:
+            return text
+        ends = text.count("\n")
+        if ends < self._left:
+            self._left -= ends
+            return text
+        end = 0
+        for _ in range(self._left):
+            end = text.index("\n", end) + 1
+        self._left, self._rest = 0, text[end:]
+        return text[:end]
 
 
 class _Search:
@@ -106,7 +151,7 @@ class _Search:
         self,
         log: LogText,
         encoding: str,
-        file: TextIO,
+        file: _Parts,
         pattern: re.Pattern[str],
         delimiter: re.Pattern[str] | None,
         skipped: Skipped,
@@ -167,6 +212,8 @@ class _Search:
         self._pass_over(match.start())
         line = self._line_at(match.start())
         self._at = match.end()
+        if is_record:
+            self._skipped.matched(match[0], line)
         return FoundLine(line, match, is_record)
 
     def _border(self) -> re.Match[str] | None:

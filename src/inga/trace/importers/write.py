@@ -37,9 +37,6 @@ Progress = Callable[[int | None], None]
 INSTRUCTIONS = 1_000_000
 """Of a database, after which it says that it still works."""
 
-NOISE_MIN = 20
-"""Lines that belong to no event, if these are more than events, from which on the pattern must be wrong."""
-
 
 @dataclass(slots=True)
 class Imported:
@@ -69,6 +66,10 @@ class ImportOptions:
     disclaims: tuple[str, ...] = ()  # and those of them that are not meant
     bad: int = 0  # lines that may be left out
     progress: Progress = lambda done: None
+
+    @property
+    def is_utf8(self) -> bool:
+        return self.encoding.lower() in ("utf-8", "utf8")
 
     def guarantees(self, format: list[str]) -> list[str]:
         """What a trace claims, given what its format allows."""
@@ -144,17 +145,27 @@ def _survey(log: Log, messages: "_Messages", progress: Progress, noise: bool) ->
             raise TraceError(f"{log.text.said} {what}.")
         first, text = log.skipped.samples[0]
         raise fault(log.text, first, f"the log {what}; this is the first line that matches nothing: {text}")
-    skipped = log.skipped
-    if not noise and skipped.lines >= NOISE_MIN and skipped.lines > read:
-        events = "one event" if read == 1 else f"{read:,} events"
-        first, text = skipped.samples[0]
-        raise fault(
-            log.text,
-            first,
-            f"{events} in all, and {skipped.lines:,} lines that belong to none, this one first: {text}. Either the "
-            "pattern does not fit (--regex), or they are no events (--noise)",
-        )
+    if not noise:
+        _check_fit(log)
     return executions
+
+
+def _check_fit(log: Log) -> None:
+    """Refuse a log with files that the pattern does not fit, unless so many lines may be left out."""
+    unfit = [file for _, file in sorted(log.skipped.files.items()) if file.is_bad]
+    lines = log.bad.count + sum(file.unmatched for file in unfit)
+    for file in unfit:
+        first, text = file.first
+        events = f"{file.events:,} events" if file.events > 1 else "one event" if file.events else "no event"
+        found = f"{events} in all, and {file.unmatched:,} lines that belong to none, this one first: {text}"
+        error = fault(log.text, first, found)
+        if lines > log.bad.most:
+            others = f" So it is with {len(unfit) - 1:,} other files." if len(unfit) > 1 else ""
+            raise TraceError(
+                f"{error}{others} Either the pattern does not fit (--regex), or they are no events (--noise), or they "
+                f"cannot be read (--bad {lines})."
+            )
+        log.bad.add_file(error, file.unmatched)
 
 
 def _note(log: Log, record: Record, execution: Execution, messages: "_Messages") -> None:
