@@ -142,6 +142,13 @@ def read_places(src: Any, seq: Any) -> tuple[Ints, Ints]:
     return sources, numbers
 
 
+def read_heights(column: Any, unknown: int) -> Ints:
+    """The column of heights, with a number in place of those that are null."""
+    import pyarrow as pa
+
+    return np.asarray(column.cast(pa.int64()).fill_null(unknown).to_numpy(zero_copy_only=False), np.int64)
+
+
 NOBODY = -1
 """In place of whoever was given some messages: nobody, or nobody knows who."""
 

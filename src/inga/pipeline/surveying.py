@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from inga.certify.chunk import Bools, Ints
-from inga.pipeline.restore import read_owner, read_places, read_vectors
+from inga.pipeline.restore import read_heights, read_owner, read_places, read_vectors
 
 PART_MESSAGES = 1 << 20  # of one group, for which one task is enough
 PARTS_MAX = 64
@@ -166,7 +166,7 @@ def summed(surveys: Iterable[Survey]) -> Survey | None:
 
 def _read(batch: Any, names: ColumnNames) -> Survey:
     src, seq = read_places(batch.column(names.src), batch.column(names.seq))
-    height = batch.column("height").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    height = read_heights(batch.column("height"), 0)
     named = np.zeros(len(src), np.int64)
     if names.own is not None:
         own = read_owner(batch.column(names.own)[0].as_py())
