@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from inga.certify.chunk import Bools, Ints
 from inga.model.errors import UsageError
 from inga.pipeline.restore import (
     NOBODY,
@@ -22,7 +23,7 @@ from inga.pipeline.restore import (
     read_message,
     read_owner,
     read_places,
-    read_vectors,
+    vector_slices,
 )
 from inga.pipeline.surveying import ColumnNames, PartSummary, survey
 
@@ -213,11 +214,21 @@ def _numbered(
             rows = np.stack([read_heights(part.column("height"), UNKNOWN), sources, numbers], axis=1)
             is_new = np.append(tuple(rows[0].tolist()) != run.last, (rows[1:] != rows[:-1]).any(axis=1))
             run.last = tuple(rows[-1].tolist())
-            part = part.filter(pa.array(is_new))
-            vectors = read_vectors(part.column(deps))
-            run.concurrent, run.gap = run.marker.mark(sources[is_new], numbers[is_new], vectors)
+            if not is_new.all():
+                part, sources, numbers = part.filter(pa.array(is_new)), sources[is_new], numbers[is_new]
+            run.concurrent, run.gap = _marked(run.marker, sources, numbers, part.column(deps))
             run.order += part.num_rows
             yield part_key, part, run
+
+
+def _marked(marker: Marker, sources: Ints, numbers: Ints, deps: Any) -> tuple[Bools, Bools]:
+    nothing = np.zeros(0, np.bool_)
+    marks, at = [(nothing, nothing)], 0
+    for vectors in vector_slices(deps):
+        end = at + len(vectors)
+        marks.append(marker.mark(sources[at:end], numbers[at:end], vectors))
+        at = end
+    return np.concatenate([each for each, _ in marks]), np.concatenate([each for _, each in marks])
 
 
 def _runs(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:

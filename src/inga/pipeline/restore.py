@@ -9,7 +9,7 @@ along messages in their final order and says of each
 """
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -110,6 +110,18 @@ def read_vectors(column: Any) -> Ints:
     if (matrix < 0).any():
         raise TraceError(f"A row has the negative count {matrix.min()} in its deps.")
     return matrix
+
+
+def vector_slices(column: Any) -> Iterator[Ints]:
+    """The same, as many rows at a time as are few numbers: vectors of a thousand members are long."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    width = pc.max(pc.list_value_length(column) if is_list else pc.binary_length(column)).as_py() or 0
+    step = max(1, CELLS_MAX // max(1, width if is_list else width // 4))
+    for at in range(0, len(column), step):
+        yield read_vectors(column.slice(at, step))
 
 
 def _packed(column: Any) -> tuple[Any, Ints]:

@@ -32,6 +32,7 @@ LOCAL = "local[*]"
 SHUFFLE_PARTITIONS = 4  # of streams, each of which keeps a state for each of them
 SHUFFLE_PARTITIONS_MAX = 64  # of tables: Spark begins with so many, and joins those that turn out small
 ARROW_ROWS = 65_536
+ARROW_BYTES = 1 << 25  # fewer rows where they are long: vectors of a thousand members
 CONNECT_PORT = 15002  # of Spark Connect, where an address has none
 CONNECT_SECONDS = 10.0  # in which a server answers, or is not there
 SETTLED_SECONDS = 10  # since a file was last written to, after which nobody writes to it
@@ -218,6 +219,7 @@ def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> d
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
         "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(SHUFFLE_PARTITIONS_MAX),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
     }

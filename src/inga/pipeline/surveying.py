@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from inga.certify.chunk import Bools, Ints
-from inga.pipeline.restore import read_heights, read_owner, read_places, read_vectors
+from inga.pipeline.restore import read_heights, read_owner, read_places, vector_slices
 
 PART_MESSAGES = 1 << 20  # of one group, for which one task is enough
 PARTS_MAX = 64
@@ -170,10 +170,11 @@ def _read(batch: Any, names: ColumnNames) -> Survey:
     named = np.zeros(len(src), np.int64)
     if names.own is not None:
         own = read_owner(batch.column(names.own)[0].as_py())
-        vectors = read_vectors(batch.column(names.deps))
-        if own < vectors.shape[1]:
-            named = vectors[:, own]
-        named = np.where(src == own, seq - 1, named)
+        parts = [
+            part[:, own].copy() if own < part.shape[1] else np.zeros(len(part), np.int64)
+            for part in vector_slices(batch.column(names.deps))
+        ]
+        named = np.where(src == own, seq - 1, np.concatenate(parts))
     return Survey.of(height, src, seq, named)
 
 
