@@ -25,6 +25,7 @@ from inga.pipeline.restore import (
     read_places,
     vector_slices,
 )
+from inga.pipeline.session import equip
 from inga.pipeline.surveying import ColumnNames, PartSummary, survey
 
 ADDED = ("order", "concurrent", "gap")
@@ -80,6 +81,7 @@ def causal_order(
     if isinstance(base, str) and base != "first":
         raise UsageError(f'base is a list of counts or "first", not {base!r}')
     names = ColumnNames(src, seq, deps, own)
+    equip(messages.sparkSession)
     if messages.isStreaming:
         return _restore_stream(messages, group, base, give_up, names)
     return _restore_table(messages, group, base, names)

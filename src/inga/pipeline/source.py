@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from inga.model.errors import UsageError
+from inga.pipeline.session import equip
 from inga.trace.log import LogFile, log_files, read_records, record_schema
 
 SCHEMA = (
@@ -149,4 +150,5 @@ def read_slice(partition: InputPartition) -> Iterator[Any]:
 
 def register(session: Any) -> None:
     """Let this session read logs of taps as format "inga"."""
+    equip(session)
     session.dataSource.register(TapSource)
