@@ -60,8 +60,40 @@ def test_a_table_of_two_rooms(spark: Any, tmp_path: Path) -> None:
     capture = open_capture(str(tmp_path / "in.jsonl"), group="room")
     outcome = order_capture(capture, str(tmp_path / "out"), session=spark)
     assert outcome.rows == 100 and outcome.gaps == 0
+    concurrent = 0
     for talk in talks:
-        assert_restored(talk, read(tmp_path / "out", talk.room), talk.ids)
+        found = read(tmp_path / "out", talk.room)
+        assert_restored(talk, found, talk.ids)
+        concurrent += sum(each for each, _ in talk.judge(ids(found)))
+    assert outcome.concurrent == concurrent > 0
+
+
+@pytest.mark.parametrize("group", [None, "room"])
+def test_a_file_without_messages_is_written_without(spark: Any, tmp_path: Path, group: str | None) -> None:
+    table = pa.Table.from_pylist([Talk(1).row((0, 1)) | {"height": 1}])
+    pq.write_table(table[:0], tmp_path / "in.parquet")
+    outcome = order_capture(
+        open_capture(str(tmp_path / "in.parquet"), group=group), str(tmp_path / "out"), session=spark
+    )
+    assert (outcome.rows, outcome.concurrent, outcome.gaps) == (0, 0, 0) and read(tmp_path / "out") == []
+
+
+def test_what_is_counted_of_a_table_in_parts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surveying, "PART_MESSAGES", 9)
+    talk = Talk(9)
+    kept = talk.ids[3:]
+    write(tmp_path / "in.jsonl", [talk.row(id_) for id_ in [*kept, *kept[::5]]])
+    outcome = order_capture(open_capture(str(tmp_path / "in.jsonl")), str(tmp_path / "out"), session=spark)
+    found = read(tmp_path / "out")
+    assert_restored(talk, found, kept)
+    marks = talk.judge(ids(found))
+    assert (outcome.rows, outcome.concurrent, outcome.gaps) == (
+        len(kept),
+        *map(sum, zip(*marks, strict=True)),
+    )
+    assert outcome.concurrent and outcome.gaps
 
 
 @pytest.mark.parametrize(("height", "in_parts"), [(True, False), (False, False), (True, True)])
