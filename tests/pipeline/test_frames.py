@@ -32,7 +32,8 @@ def test_the_program_of_the_page_runs(
     names: dict[str, Any] = {}
     for block in page_blocks():
         # As somebody does who follows the page. Spark, which was started before, is in another directory.
-        exec(block.replace("certificates", str(tmp_path / "certificates")), names)
+        block = block.replace("certificates", str(tmp_path / "certificates"))
+        exec(block.replace('load("run7")', f'load("{tmp_path}/run7")'), names)
     said = capsys.readouterr().out
     found = names["found"]
     assert found.verdict == "fail" and "\nfail\n" in f"\n{said}"
