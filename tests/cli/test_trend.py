@@ -27,8 +27,11 @@ def test_runs_by_date(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     tables = tmp_path / "tables"
     assert certify(runs / "wrong", tables, "--date", "2026-02-01", "--checks", "causal,fifo") == 1
     assert certify(runs / "right", tables, "--date", "2026-01-31") == 0
-    assert certify(runs / "right", tables) == 0  # it stays where it is
     capsys.readouterr()
+    assert certify(runs / "right", tables) == 0  # it stays where it is
+    assert certify(runs / "right", tables, "--date", "2026-01-31") == 0 and capsys.readouterr().err == ""
+    assert certify(runs / "right", tables, "--date", "2026-03-01") == 0
+    assert capsys.readouterr().err == f"{runs}/right stands under 2026-01-31 in {tables}, and stays there\n"
     page = tmp_path / "trend.html"
     assert main(["trend", str(tables), "--page", str(page)]) == 1
     head, right, wrong, _, last = capsys.readouterr().out.splitlines()
@@ -57,6 +60,8 @@ def test_only_what_is_right(runs: Path, tmp_path: Path, capsys: pytest.CaptureFi
     [
         ("trend {}", "has no table 'verdicts'"),
         ("trend {} --last 0", "--last is at least 1"),
+        ("trend {} --page {}/none/page.html", "/none is not a directory, so"),
+        ("trend {} --page {}", " is a directory, so"),
         ("check {} --date 2026-01-01", "goes with --write"),
         ("check {} --write t --date now", "a date looks like 2026-01-31"),
         ("check {} --write hdfs://x/t", "not to hdfs://x/t"),

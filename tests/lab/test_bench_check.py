@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
-from inga.lab.bench_check import RIVALS, _alone, _is_there, _Rival
+from inga.lab.bench_check import RIVALS, _is_there, _Rival, alone
 from inga.lab.traces import TraceRecipe, make
 
 
@@ -13,7 +13,7 @@ from inga.lab.traces import TraceRecipe, make
 def test_each_other_way_passes_a_clean_trace(tmp_path: Path, name: str) -> None:
     pytest.importorskip(RIVALS[name].package, reason=f"{RIVALS[name].package} is not installed")
     make(tmp_path / "trace", TraceRecipe(2000, 3), segment_rows=300)
-    cpu, peak = _alone(RIVALS[name].function, tmp_path / "trace")
+    cpu, peak = alone(RIVALS[name].function, tmp_path / "trace")
     assert cpu >= 0 and peak > 1
 
 

@@ -24,7 +24,7 @@ def test_actions_take_turns_after_all_were_warmed_up() -> None:
 
 
 def test_every_command_is_held_against_a_scan() -> None:
-    assert set(bench_pipeline.COLUMNS_READ) == set(bench_pipeline.ACTIONS)
+    assert set(bench_pipeline.COLUMNS_READ) == {*bench_pipeline.ACTIONS, *bench_pipeline.ALONE}
 
 
 def test_the_cost_of_an_entry_is_compared_with_that_in_a_smaller_group() -> None:
@@ -43,6 +43,18 @@ def test_a_command_is_measured(spark: Any) -> None:
     assert all(row.value >= 0 and row.baseline >= 0 for row in found) and found[1].baseline > 0
     java, driver, everything = (row.value for row in found[3:])
     assert 0 < driver < everything and java <= everything
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_commands_without_spark_are_measured(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(bench_pipeline, "ALONE_EVENTS_MAX", 1000)
+    found = bench_pipeline.run(
+        said.append, members=[3], sizes=[1000, 2000], repetitions=1, commands=["report", "export", "import"]
+    )
+    assert [row.unit for row in found] == ["cpu s", "MB"] * 3 and all(row.value > 0 for row in found[1::2])
+    assert sum("nothing of more than 1,000 events" in each for each in said) == 3
 
 
 def test_a_large_trace_is_warmed_up_for_by_a_small_one() -> None:

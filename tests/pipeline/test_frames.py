@@ -32,7 +32,8 @@ def test_the_program_of_the_page_runs(
     names: dict[str, Any] = {}
     for block in page_blocks():
         # As somebody does who follows the page. Spark, which was started before, is in another directory.
-        exec(block.replace("certificates", str(tmp_path / "certificates")), names)
+        block = block.replace("certificates", str(tmp_path / "certificates"))
+        exec(block.replace('load("run7")', f'load("{tmp_path}/run7")'), names)
     said = capsys.readouterr().out
     found = names["found"]
     assert found.verdict == "fail" and "\nfail\n" in f"\n{said}"
@@ -101,8 +102,10 @@ def test_what_there_is() -> None:
 
 def test_tables_are_added_to_and_nothing_stands_there_twice(spark: Any, run: Path, tmp_path: Path) -> None:
     found, where = inga.pipeline.check(spark, str(run)), str(tmp_path / "tables")
-    found.write(where, date="2026-01-05")
-    found.write(where, date="2026-01-06")
+    assert found.write(where, date="2026-01-05") == "2026-01-05"
+    assert found.write(where, date="2026-01-06") == "2026-01-05"
+    assert inga.pipeline.metrics(spark, str(run)).write(where) == "2026-01-05"
+    assert {row["run"] for row in tables.read(where, "steps")} == {found.trace.manifest.run}
     assert {row["date"] for row in tables.read(where, "verdicts")} == {"2026-01-05"}
     found.trace.manifest.run = "another/run = 2"
     found.write(where, date="2026-01-06")

@@ -39,6 +39,63 @@ def test_on_a_cluster_of_separate_processes(clean: Path) -> None:
     assert json.loads(result.stdout)["verdict"] == "pass"
 
 
+ONLY_ZIPS = """\
+import sys
+from importlib.machinery import PathFinder
+
+class OnlyZips:
+    def find_spec(name, path=None, target=None):
+        if name == "inga":
+            found = PathFinder.find_spec(name, [place for place in sys.path if place.endswith(".zip")])
+            if found is None:
+                raise ModuleNotFoundError("nobody has brought inga", name=name)
+            return found
+
+sys.meta_path.insert(0, OnlyZips)
+"""
+"""For a Python that has everything but inga."""
+
+OWN_SESSION = """\
+import sys
+from pyspark.sql import SparkSession
+import inga.pipeline
+
+builder = SparkSession.builder.master("local-cluster[1,1,1024]")
+spark = builder.config("spark.executor.extraJavaOptions", sys.argv[2]).getOrCreate()
+print(inga.pipeline.order(spark, sys.argv[1]).where("gap").count(), inga.pipeline.check(spark, sys.argv[1]).verdict)
+"""
+
+
+def test_a_session_of_ones_own_on_a_cluster_that_has_no_inga(clean: Path, tmp_path: Path) -> None:
+    import pyspark
+
+    (tmp_path / "sitecustomize.py").write_text(ONLY_ZIPS)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    changes = {
+        "JAVA_HOME": str(find_java().program.resolve().parents[1]),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": str(python),
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", OWN_SESSION, str(clean), " ".join(QUICK)],
+        capture_output=True, text=True, check=False, env={**os.environ, **changes}, timeout=180,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout.split() == ["0", "pass"]
+
+
+def test_a_master_that_is_named_counts_whatever_the_environment_says(clean: Path) -> None:
+    """Spark itself refuses to start beside `SPARK_REMOTE`."""
+    result = inga(
+        "check", str(clean), "--quiet", "--json", "--master", "local[1]", SPARK_REMOTE="sc://127.0.0.1:1"
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["verdict"] == "pass"
+
+
 def test_by_spark_submit(clean: Path) -> None:
     """The JVM is there before us, and all that is printed goes to standard output."""
     import pyspark

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import causal_order, keep_state_on_disk, surveying
@@ -59,8 +60,40 @@ def test_a_table_of_two_rooms(spark: Any, tmp_path: Path) -> None:
     capture = open_capture(str(tmp_path / "in.jsonl"), group="room")
     outcome = order_capture(capture, str(tmp_path / "out"), session=spark)
     assert outcome.rows == 100 and outcome.gaps == 0
+    concurrent = 0
     for talk in talks:
-        assert_restored(talk, read(tmp_path / "out", talk.room), talk.ids)
+        found = read(tmp_path / "out", talk.room)
+        assert_restored(talk, found, talk.ids)
+        concurrent += sum(each for each, _ in talk.judge(ids(found)))
+    assert outcome.concurrent == concurrent > 0
+
+
+@pytest.mark.parametrize("group", [None, "room"])
+def test_a_file_without_messages_is_written_without(spark: Any, tmp_path: Path, group: str | None) -> None:
+    table = pa.Table.from_pylist([Talk(1).row((0, 1)) | {"height": 1}])
+    pq.write_table(table[:0], tmp_path / "in.parquet")
+    outcome = order_capture(
+        open_capture(str(tmp_path / "in.parquet"), group=group), str(tmp_path / "out"), session=spark
+    )
+    assert (outcome.rows, outcome.concurrent, outcome.gaps) == (0, 0, 0) and read(tmp_path / "out") == []
+
+
+def test_what_is_counted_of_a_table_in_parts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surveying, "PART_MESSAGES", 9)
+    talk = Talk(9)
+    kept = talk.ids[3:]
+    write(tmp_path / "in.jsonl", [talk.row(id_) for id_ in [*kept, *kept[::5]]])
+    outcome = order_capture(open_capture(str(tmp_path / "in.jsonl")), str(tmp_path / "out"), session=spark)
+    found = read(tmp_path / "out")
+    assert_restored(talk, found, kept)
+    marks = talk.judge(ids(found))
+    assert (outcome.rows, outcome.concurrent, outcome.gaps) == (
+        len(kept),
+        *map(sum, zip(*marks, strict=True)),
+    )
+    assert outcome.concurrent and outcome.gaps
 
 
 @pytest.mark.parametrize(("height", "in_parts"), [(True, False), (False, False), (True, True)])
@@ -82,6 +115,46 @@ def test_a_table_with_packed_vectors_and_holes(
     assert_restored(talk, sorted(rows, key=lambda row: row["order"]), kept)
     assert any(row["gap"] for row in rows)
     assert {row["height"] for row in rows} == {len(talk.past[id_]) + 1 for id_ in kept}
+
+
+@pytest.mark.parametrize("most", [2, 4, 1 << 20])
+def test_a_number_that_was_used_twice_is_two_messages(
+    spark: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With different vectors, hence heights; their copies are one each. What has no height comes first. The same in one part
+    as in several, in which they may be apart."""
+    monkeypatch.setattr(surveying, "PART_MESSAGES", most)
+    rows = [(1, 1, 1, [0, 0]), (2, 0, 1, [0, 1]), (3, 0, 1, [0, 2]), (3, 1, 2, [0, 0]), (4, 0, 2, [1, 2])]
+    rows += [
+        (5, 0, 3, [2, 2]),
+        (6, 1, 3, [3, 2]),
+        (None, 2, 1, [0, 0]),
+        (None, 2, 1, [0, 0]),
+        rows[1],
+        rows[2],
+    ]
+    table = spark.createDataFrame(rows, "height long, src int, seq long, deps array<int>")
+    ordered = causal_order(table)
+    found = sorted(tuple(row) for row in ordered.select("order", "src", "seq", "concurrent", "gap").collect())
+    assert found == [
+        (1, 2, 1, False, False),
+        (2, 1, 1, True, False),
+        (3, 0, 1, True, False),
+        (4, 0, 1, True, True),
+        (5, 1, 2, True, False),
+        (6, 0, 2, True, False),
+        (7, 0, 3, True, False),
+        (8, 1, 3, True, False),
+    ]
+    tasks = ordered.select(F.spark_partition_id()).distinct().count()
+    assert tasks == {2: 4, 4: 2, 1 << 20: 1}[most], "a part is a task"
+
+
+@pytest.mark.parametrize("height", ["", "height long, "])
+def test_nothing_in_order_is_nothing(spark: Any, height: str) -> None:
+    nothing = spark.createDataFrame([], f"{height}src int, seq long, deps array<int>")
+    found = causal_order(nothing)
+    assert found.collect() == [] and {"order", "height", "concurrent", "gap"} < set(found.columns)
 
 
 def test_a_trace_of_a_weak_order_is_put_right(spark: Any, tmp_path: Path) -> None:
@@ -242,6 +315,11 @@ def test_half_a_file_is_one_sentence(spark: Any, tmp_path: Path, capfd: pytest.C
         ([{"src": 0, "seq": 1}], None, "there is no column 'deps'; there are seq, src"),
         ([{"src": 0, "seq": "x", "deps": [1]}], None, "column 'seq' is one of int, .*, not string"),
         ([{"src": 0, "seq": 1, "deps": "x"}], None, "column 'deps' is one of binary, .*, not string"),
+        (
+            [{"src": 0, "seq": 1, "deps": [0], "height": "1"}],
+            None,
+            "column 'height' is one of int, .*, not string",
+        ),
         ([{"src": 0, "seq": 1, "deps": [0]}], "room", "there is no column 'room'"),
         ([{"src": 0, "seq": 1, "deps": [0], "gap": 1}], None, "there is a column 'gap' already"),
     ],

@@ -1,6 +1,7 @@
 """Restoring order without Spark: against explicit sets, whatever the parts in which a stream comes."""
 
 import struct
+import tracemalloc
 from collections.abc import Iterable
 from random import Random
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.model.errors import TraceError
-from inga.pipeline import restore
+from inga.pipeline import ordering, restore, surveying
 from inga.pipeline.restore import (
     Marker,
     Restored,
@@ -22,7 +23,9 @@ from inga.pipeline.restore import (
     read_owner,
     read_places,
     read_vectors,
+    vector_slices,
 )
+from inga.pipeline.surveying import ColumnNames
 
 from .messages import Id, Talk
 
@@ -153,6 +156,43 @@ def test_vectors_come_as_numbers_or_bytes() -> None:
     assert read_vectors(packed.slice(1)).tolist() == [[5, 6]] and read_vectors(packed.slice(2)).size == 0
     assert read_vectors(packed.cast(pa.large_binary()).slice(0, 1)).tolist() == [[4]]
     assert read_vectors(pa.array([b"", b""])).tolist() == [[], []]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.list_(pa.int64()), pa.binary()])
+def test_long_vectors_are_read_a_few_at_a_time(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restore, "CELLS_MAX", 6)
+    rows = [[1, 2, 3], [4], [], [5, 6], [7, 8, 9]]
+    packed = [struct.pack(f"<{len(row)}i", *row) for row in rows]
+    column = pa.array(packed if pa.types.is_binary(kind) else rows, kind).slice(1)
+    found = [part.tolist() for part in vector_slices(column)]
+    assert found == [[[4], [0]], [[5, 6, 0], [7, 8, 9]]]
+    assert list(vector_slices(column[:0])) == []
+
+
+@pytest.mark.parametrize("copies", [0, 3])
+def test_a_batch_of_a_large_group_takes_little_more_than_it_has(
+    copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore, "CELLS_MAX", 1 << 17)
+    n, count = 1000, 4000
+    at = np.arange(count)
+    at[:copies] = 0
+    deps = np.zeros((count, n), "<i4")
+    columns = {
+        "height": at + 1, "src": (at % n).astype(np.int32), "seq": 1 + at // n,
+        "deps": pa.array([row.tobytes() for row in deps]), "own": np.full(count, n - 1, np.int32),
+    }  # fmt: skip
+    batch = pa.RecordBatch.from_pydict(columns)
+    names = ColumnNames("src", "seq", "deps", "own")
+    tracemalloc.start()
+    try:
+        read = surveying._read(batch, names)
+        ((_, part, run),) = ordering._numbered(iter([batch]), None, ordering._each_anew(()), names)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(read.src) == count and part.num_rows == len(run.gap) == count - max(0, copies - 1)
+    assert peak < deps.nbytes, "a matrix of all would be twice that"
 
 
 @pytest.mark.parametrize(

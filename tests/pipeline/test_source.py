@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import register
+from inga.pipeline import read, register
 from inga.pipeline import source as tapped
 from inga.pipeline.source import TapSource, TapStreamReader, slices
+from inga.trace import rows
 from inga.trace.log import LogFile, LoggedMessage, LogWriter, log_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -52,16 +54,41 @@ def stream(spark: Any, tmp_path: Path, **options: Any) -> list[tuple[int, int]]:
 def test_a_stream_in_pieces_across_a_restart(spark: Any, tmp_path: Path) -> None:
     register(spark)
     append(tmp_path / "log", 10, 1, 14)
-    rows = stream(spark, tmp_path, maxRecordsPerTrigger=10)
-    assert [record for _, record in rows] == list(range(25))
-    assert [batch for batch, _ in rows] == [0] * 10 + [1] * 10 + [2] * 5
+    found = stream(spark, tmp_path, maxRecordsPerTrigger=10)
+    assert [record for _, record in found] == list(range(25))
+    assert [batch for batch, _ in found] == [0] * 10 + [1] * 10 + [2] * 5
     append(tmp_path / "log", 3, 4)
-    rows = stream(spark, tmp_path)
-    assert [record for _, record in rows] == list(range(32))
-    assert {batch for batch, record in rows if record >= 25} == {3}
+    found = stream(spark, tmp_path)
+    assert [record for _, record in found] == list(range(32))
+    assert {batch for batch, record in found if record >= 25} == {3}
     table = spark.read.format("inga").load(str(tmp_path / "log"))
     assert table.count() == 32
     assert sorted(row.record for row in table.where("deps is null").collect()) == list(range(0, 32, 5))
+
+
+def test_a_trace_is_a_table(spark: Any, tmp_path: Path) -> None:
+    """With the rows and columns of `read`, in several tasks."""
+    register(spark)
+    make(tmp_path / "run", TraceRecipe(1000, 3), segment_rows=100)
+    frame, wanted = spark.read.format("inga").load(str(tmp_path / "run")), read(spark, str(tmp_path / "run"))
+    assert frame.dtypes == wanted.dtypes
+    assert sorted(frame.collect()) == sorted(wanted.collect())
+    with pytest.raises(UsageError, match="is a trace, which is no stream"):
+        TapSource({"path": str(tmp_path / "run")}).streamReader(None)
+
+
+def test_a_task_gets_some_segments_of_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "run", TraceRecipe(1000, 3), segment_rows=100)
+    files = sorted((tmp_path / "run" / "events").iterdir())
+    for most, tasks in ((1, len(files)), (1 << 30, 1)):
+        monkeypatch.setattr(tapped, "PARTITION_BYTES", most)
+        reader = tapped.TraceReader(str(tmp_path / "run"))
+        parts = reader.partitions()
+        assert len(parts) == tasks
+        assert sorted(file.path for part in parts for file in part.files) == list(map(str, files))
+        assert sum(batch.num_rows for part in parts for batch in reader.read(part)) == sum(
+            1 for _ in rows(tmp_path / "run")
+        )
 
 
 def test_a_path_that_is_no_log(spark: Any, tmp_path: Path) -> None:

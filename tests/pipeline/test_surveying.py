@@ -50,7 +50,7 @@ def test_parts_are_counted_as_they_are(seed: int, monkeypatch: pytest.MonkeyPatc
     messages = messages_of(seed, copies=False, first=(0, 10**6, HEIGHT_MAX - 99)[seed // 3 % 3])
     found = in_tasks(messages, Random(seed))
     assert not found.may_have_copies
-    assert len(found.src) <= max(surveying.LINES_MAX, 9 * 6)
+    assert len(found.src) <= max(surveying.LINES_MAX, 4 * 9 * 6)
     bounds = found.bounds()
     assert bounds == sorted(set(bounds)) and len(bounds) < 9
     edges = [-1, *bounds, 1 << 62]
@@ -72,6 +72,42 @@ def test_parts_are_of_about_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.bounds() == [] and found.summaries([])[0].messages == 10_001
     monkeypatch.setattr(surveying, "PART_MESSAGES", 1)
     assert 32 <= len(found.bounds()) < PARTS_MAX
+
+
+@pytest.mark.parametrize("n", [1, 64, 1000])
+def test_parts_are_of_about_one_size_in_large_groups(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tasks see them, who each begin with what lies low and go on: every message a little higher than the one before."""
+    monkeypatch.setattr(surveying, "PART_MESSAGES", 3_000)
+    count = 200_000
+    rng = np.random.default_rng(n)
+    at = np.arange(count)
+    height, src, seq = at + 1 - rng.integers(0, min(n, at[-1] // 9), count).clip(0, at), at % n, 1 + at // n
+    tasks = [
+        Survey.sum([Survey.of(*(column[task::5] for column in (height, src, seq, seq)))]) for task in range(5)
+    ]
+    found = Survey.sum(tasks)
+    bounds = found.bounds()
+    summaries = found.summaries(bounds)
+    assert len(bounds) + 1 >= PARTS_MAX * 3 // 4
+    assert max(each.messages for each in summaries) < 2 * count / len(summaries)
+    edges = [-1, *bounds, 1 << 62]
+    for (low, high), summary in zip(pairwise(edges), summaries, strict=True):
+        here = (low <= height) & (height < high)
+        came = np.zeros(n, np.int64)
+        np.maximum.at(came, src[here], seq[here])
+        assert summary.messages == here.sum() and summary.came.tolist() == came.tolist()
+
+
+def test_sums_of_many_senders_are_not_made_for_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if what is kept is more than is counted in one go."""
+    monkeypatch.setattr(surveying, "PENDING_MAX", 20)
+    sums: list[int] = []
+    monkeypatch.setattr(Survey, "sum", lambda parts, sum_=Survey.sum: sums.append(len(parts)) or sum_(parts))
+    batches = [surveyed([(1 + at, (7 * at) % 100, 1 + at // 100)]) for at in range(1000)]
+    found = surveying.summed(iter(batches))
+    assert found is not None and found.summaries([])[0].messages == 1000
+    assert found.summaries([])[0].came.tolist() == [10] * 100
+    assert len(sums) < 15 and surveying.summed([]) is None
 
 
 @pytest.mark.parametrize("seed", range(20))

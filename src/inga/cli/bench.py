@@ -81,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_words,
         default=[],
         metavar="C,C",
-        help="pipeline: only these (default check,metrics,stamp,order)",
+        help="pipeline: only these (default check,metrics,stamp,order,report,export,import)",
     )
     add(
         "--traces",
@@ -171,8 +171,8 @@ def _measure(
         chosen |= {"sizes": options.events} if options.events else {}
         chosen |= {"commands": options.commands} if options.commands else {}
         for name in options.commands:
-            if name not in bench_pipeline.ACTIONS:
-                known = ", ".join(bench_pipeline.ACTIONS)
+            if name not in bench_pipeline.COLUMNS_READ:
+                known = ", ".join(bench_pipeline.COLUMNS_READ)
                 raise UsageError(f"--commands knows no {name!r}; there are {known}")
         repetitions = 1 if options.quick else options.repeat
         chosen |= {"traces": options.traces, "large": options.large, "repetitions": repetitions}

@@ -16,11 +16,11 @@ Ends with 0 if all checks pass, 1 if one fails, 3 if something that is missing l
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inga.certify.checks import CHECKS, check_names
 from inga.cli.output import ProgressLine, listed, print_json, tell, tell_verdicts
@@ -72,6 +72,22 @@ def check_tables(options: argparse.Namespace) -> None:
     tables.day(options.date)
 
 
+def write_tables(
+    options: argparse.Namespace,
+    trace: "StoredTrace",
+    certificate: "Certificate | None" = None,
+    measured: Mapping[str, Any] | None = None,
+) -> None:
+    """Do what `add_table_options` has asked for; a run that is there already keeps its day."""
+    if options.write is None:
+        return
+    from inga.pipeline import tables
+
+    stands = tables.write(options.write, trace, certificate, measured, date=options.date)
+    if options.date is not None and stands != tables.day(options.date):
+        tell(f"{trace.path} stands under {stands} in {options.write}, and stays there", file=sys.stderr)
+
+
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Who does the work: `chosen_master` reads these."""
     parser.add_argument(
@@ -111,10 +127,7 @@ def _run_with_report(options: argparse.Namespace, master: str | None, checks: li
 
 
 def _tell(options: argparse.Namespace, trace: "StoredTrace", certificate: "Certificate") -> int:
-    if options.write is not None:
-        from inga.pipeline import tables
-
-        tables.write(options.write, trace, certificate, date=options.date)
+    write_tables(options, trace, certificate)
     if options.json:
         print_json(certificate.to_json())
     else:

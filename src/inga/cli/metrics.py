@@ -15,7 +15,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from inga.cli.check import add_engine_options, add_table_options, check_tables, chosen_master, watched
+from inga.cli.check import (
+    add_engine_options,
+    add_table_options,
+    check_tables,
+    chosen_master,
+    watched,
+    write_tables,
+)
 from inga.cli.output import print_json, tell
 
 if TYPE_CHECKING:
@@ -36,7 +43,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     master = chosen_master(options)
     check_tables(options)
-    from inga.pipeline import tables
     from inga.pipeline.jobs import measure_trace
     from inga.trace.directory import whole_directory
 
@@ -54,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
         with whole_directory(options.out) as directory:
             found = measure()
             _write(found, directory)
-    if options.write is not None:
-        tables.write(options.write, found.trace, measured=found.tables, date=options.date)
+    write_tables(options, found.trace, measured=found.tables)
     seconds = perf_counter() - started
     if options.json:
         print_json(_content(options, found, seconds))

@@ -69,9 +69,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check_place(out: Path) -> None:
-    """Refuse a place where no report can be written, before the work is done."""
+    """Refuse a place where no page can be written, before the work is done."""
     if not out.parent.is_dir():
         raise UsageError(f"{out.parent} is not a directory, so the report cannot be written there")
+    if out.is_dir():
+        raise UsageError(f"{out} is a directory, so the report cannot be written there")
 
 
 def make_sections(paths: list[str], options: argparse.Namespace, master: str | None) -> list[Section]:

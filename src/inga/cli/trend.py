@@ -50,8 +50,11 @@ class RunVerdict(NamedTuple):
 def run(options: argparse.Namespace) -> int:
     if options.last is not None and options.last < 1:
         raise UsageError(f"--last is at least 1, not {options.last}")
+    from inga.cli.report import check_place
     from inga.pipeline import tables
 
+    if options.page is not None:
+        check_place(options.page)
     rows = tables.read(options.directory, "verdicts")
     runs = [
         _summary(date, identity, list(found))

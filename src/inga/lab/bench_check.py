@@ -91,7 +91,7 @@ def run(
                         note(f"nothing for {name}, {case}: it keeps all rows in memory")
                         continue
                     progress(f"{name}, {case}")
-                    cpu, peak = _alone(rival.function, path)
+                    cpu, peak = alone(rival.function, path)
                     rows.append(BenchRow(f"{name}, {case}", events / scan, events / cpu, SPEED, SCAN))
                     rows.append(
                         BenchRow(
@@ -178,26 +178,26 @@ def _is_there(name: str, rival: _Rival, note: Callable[[str], None]) -> bool:
     return there
 
 
-def _alone(function: Callable[[Path], None], path: Path) -> tuple[float, float]:
+def alone(function: Callable[..., None], *paths: Path) -> tuple[float, float]:
     """CPU seconds and the peak of memory in MB; the second of two runs counts, as imports are in the first."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_measured, args=(function, path, theirs))
+    process = context.Process(target=_measured, args=(function, paths, theirs))
     process.start()
     theirs.close()
     try:
         measured: tuple[float, float] = ours.recv()
     except EOFError:
-        raise UsageError(f"{function.__name__.lstrip('_')} failed on {path.name}") from None
+        raise UsageError(f"{function.__name__.lstrip('_')} failed on {paths[0].name}") from None
     finally:
         process.join()
     return measured
 
 
-def _measured(function: Callable[[Path], None], path: Path, answer: Any) -> None:
-    function(path)
+def _measured(function: Callable[..., None], paths: tuple[Path, ...], answer: Any) -> None:
+    function(*paths)
     before = process_time()
-    function(path)
+    function(*paths)
     answer.send((process_time() - before, _peak_of("self")))
 
 

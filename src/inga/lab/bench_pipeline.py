@@ -4,6 +4,9 @@ CPU seconds of everything this process has started, seconds by the clock, and th
 each command, and of all processes together. All are warmed up first, by a smaller trace if theirs is large, and take turns; medians count. In
 large groups few members talk, as they do: what vectors say does not grow with those who listen, and the cost for each of their entries is compared
 with that of 64 members.
+
+Commands that need no Spark (`report` by `--engine local`, `export` as lines of JSON, `import` of a log for ShiViz) have a process of their own, in which
+each is done twice; the second time counts, and the peak of the process.
 """
 
 import shutil
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -21,6 +25,7 @@ from inga.lab.bench import BenchRow, SayProgress
 from inga.lab.bench_check import (
     JAVA,
     WORKER,
+    alone,
     check,
     forget_peaks,
     in_turn,
@@ -30,14 +35,16 @@ from inga.lab.bench_check import (
     peak_of_driver,
     scan,
 )
+from inga.lab.bench_report import make_page
 from inga.lab.traces import TraceRecipe, make
 from inga.pipeline.capture import TRACE_COLUMNS, open_capture, order_capture
 from inga.pipeline.jobs import measure_trace
 from inga.pipeline.measuring import MEASURED_COLUMNS
 from inga.pipeline.session import open_session
 from inga.pipeline.stamping import stamp_trace
-from inga.trace import COLUMNS
+from inga.trace import COLUMNS, write_jsonl, write_shiviz
 from inga.trace.directory import whole_directory
+from inga.trace.importers import import_log
 
 REPETITIONS = 3
 MEMBERS = (8, 64, 1_000)
@@ -48,6 +55,7 @@ TALKERS = 16
 SCAN = "Spark scan of the same columns"
 WORKER_MAX = 500  # MB
 ALL_MAX = 8192  # MB, of everything together
+ALONE_EVENTS_MAX = 10_000_000  # of a trace for one process: as a log it has gigabytes
 WARMUP_EVENTS = 1_000_000  # of a trace that is enough to start workers and compile what is run
 
 CommandCosts = dict[tuple[str, int, int], float]
@@ -58,6 +66,9 @@ COLUMNS_READ = {
     "metrics": MEASURED_COLUMNS,
     "stamp": COLUMNS,
     "order": ("step", *TRACE_COLUMNS),
+    "report": COLUMNS,
+    "export": COLUMNS,
+    "import": COLUMNS,  # which it does not read but writes
 }
 """By command: what it reads of a trace."""
 
@@ -85,7 +96,11 @@ def run(
                 path = made(traces or place, events, n, progress)
                 small = made(place, WARMUP_EVENTS, n, progress) if events > WARMUP_EVENTS else path
                 for name in commands:
-                    measured, cost = _measure(
+                    if name in ALONE and events > ALONE_EVENTS_MAX:
+                        progress(f"{name}: nothing of more than {ALONE_EVENTS_MAX:,} events")
+                        continue
+                    measure = _measure_alone if name in ALONE else _measure
+                    measured, cost = measure(
                         session, _Case(name, path, small, events, n, place), repetitions, progress
                     )
                     costs[name, n, events] = cost
@@ -162,6 +177,30 @@ def _measure(
     ], cpu
 
 
+def _measure_alone(
+    session: Any, case: _Case, repetitions: int, progress: SayProgress
+) -> tuple[list[BenchRow], float]:
+    """The same of a command that has a process of its own."""
+    scanning = {SCAN: partial(scan, session, case.path, COLUMNS_READ[case.command])}
+    scan_cpu, _ = in_turn(scanning, repetitions, progress=lambda what: progress(f"{case}: {what}"))[SCAN]
+    source, out = case.path, case.scratch / "out"
+    if case.command == "import":
+        source = case.scratch / "log"
+        with source.open("w", encoding="utf-8") as log:
+            write_shiviz(case.path, log)
+    found = []
+    for turn in range(1, repetitions + 1):
+        progress(f"{case}: {turn} of {repetitions}")
+        found.append(alone(ALONE[case.command], source, out))
+    cpu, peak = median(each for each, _ in found), max(each for _, each in found)
+    if source != case.path:
+        source.unlink()
+    return [
+        BenchRow(str(case), scan_cpu, cpu, "cpu s", SCAN),
+        BenchRow(f"peak of the process, {case}", ALL_MAX, peak, "MB", "what all may have"),
+    ], cpu
+
+
 def _entries(costs: CommandCosts) -> list[BenchRow]:
     """Large groups against the next smaller: the cost for each entry of a vector, 1 if only entries cost."""
     rows = []
@@ -201,6 +240,22 @@ def _order(session: Any, path: Path, out: Path) -> None:
     assert outcome.gaps == 0, outcome
 
 
+def _report(trace: Path, out: Path) -> None:
+    make_page(trace, out)
+    out.unlink()
+
+
+def _export(trace: Path, out: Path) -> None:
+    with out.open("w", encoding="utf-8") as lines:
+        write_jsonl(trace, lines)
+    out.unlink()
+
+
+def _import(log: Path, out: Path) -> None:
+    with _cleared(out):
+        import_log("shiviz", log, out)
+
+
 @contextmanager
 def _cleared(out: Path) -> Iterator[None]:
     try:
@@ -215,3 +270,6 @@ ACTIONS: dict[str, Callable[[Any, Path, Path], None]] = {
     "stamp": _stamp,
     "order": _order,
 }
+
+ALONE: dict[str, Callable[[Path, Path], None]] = {"report": _report, "export": _export, "import": _import}
+"""Those that need no Spark, and read a trace or a log of one."""

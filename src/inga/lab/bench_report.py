@@ -74,9 +74,16 @@ def _page(scratch: Path, events: int, progress: SayProgress) -> Path:
     trace = scratch / str(events)
     trace.mkdir()
     make(trace, TraceRecipe(events, MEMBERS, seed=3, defect="swap"))
+    path = scratch / f"{events}.html"
+    make_page(trace, path)
+    return path
+
+
+def make_page(trace: Path, page: Path) -> None:
+    """What `inga report --engine local` does."""
     tables = report_tables(str(trace), master=None)
     section = Section(
-        f"{events:,} events",
+        f"{tables.certificate.events:,} events",
         [process.name for process in tables.trace.processes],
         [],
         tables.certificate.to_json(),
@@ -84,9 +91,7 @@ def _page(scratch: Path, events: int, progress: SayProgress) -> Path:
         drawing=tables.drawing,
         measured=tables.measured,
     )
-    path = scratch / f"{events}.html"
-    path.write_text(render([section]), encoding="utf-8")
-    return path
+    page.write_text(render([section]), encoding="utf-8")
 
 
 def _measure(browser: Any, path: Path) -> dict[str, float]:

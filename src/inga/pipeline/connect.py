@@ -12,7 +12,7 @@ from typing import Any
 from inga.certify.local import PieceQuestions
 from inga.model.errors import TraceError
 from inga.pipeline.files import BYTES_PER_TASK, FILES_PER_TASK, Files, TaskProgress, Work, content_of
-from inga.pipeline.session import first_reason, send_package
+from inga.pipeline.session import first_reason
 from inga.pipeline.storage import StoredTrace
 from inga.trace.schema import load_pyarrow
 
@@ -26,7 +26,6 @@ class ConnectFiles(Files):
     def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
         super().__init__(trace, progress)
         self._session = session
-        send_package(session)
 
     def run(self, what: str, function: Callable[[Any], Any], pieces: Sequence[Any], size: int) -> list[Any]:
         if not pieces:

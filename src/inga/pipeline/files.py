@@ -8,7 +8,7 @@ from uuid import uuid4
 from inga.certify import local
 from inga.certify.local import PieceQuestions
 from inga.model.errors import TraceError
-from inga.pipeline.session import is_connect
+from inga.pipeline.session import equip, is_connect
 from inga.pipeline.storage import File, StoredTrace
 
 TaskProgress = Callable[[str, int, int], None]
@@ -34,6 +34,7 @@ def files_of(session: Any, trace: StoredTrace, progress: TaskProgress) -> "Files
     """The segments of a trace, as that session works on them; without one they are worked on in this process."""
     if session is None:
         return Files(trace, progress)
+    equip(session)
     if is_connect(session):
         from inga.pipeline.connect import ConnectFiles  # which begins where this ends
 

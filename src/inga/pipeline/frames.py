@@ -20,7 +20,7 @@ from inga.model.errors import UsageError
 from inga.model.html import html_table
 from inga.pipeline import tables
 from inga.pipeline.capture import open_capture, ordered_table
-from inga.pipeline.jobs import check_trace, measure_trace
+from inga.pipeline.jobs import Measured, check_trace, measure_trace
 from inga.pipeline.restore import Base
 from inga.pipeline.stamping import StampResult, stamp_trace
 from inga.pipeline.storage import StoredTrace, open_trace
@@ -78,7 +78,7 @@ def metrics(spark: "SparkSession", path: str, *, one_clock: bool = False) -> "Me
     """Measure a trace. `one_clock` says that the wall clocks of all processes are the same, where the trace does not."""
     measured = measure_trace(path, one_clock=one_clock, session=spark)
     frames = {name: _frame_of(spark, table) for name, table in measured.tables.items()}
-    return Metrics(frames, measured.reason)
+    return Metrics(frames, measured)
 
 
 def order(
@@ -163,9 +163,10 @@ class CheckedTrace:
         key = (violation["check"], violation["process"], violation["pos"], violation["src"], violation["seq"])
         return _explained(at[key], self.certificate.names)
 
-    def write(self, directory: str, *, date: str | None = None) -> None:
-        """Add the tables of this run to those in a directory, in place of what was written of the same run before."""
-        tables.write(directory, self.trace, self.certificate, date=date)
+    def write(self, directory: str, *, date: str | None = None) -> str:
+        """Add the tables of this run to those in a directory, in place of what was written of the same run before. The date
+        under which they stand: that of the first time, if the run is there already."""
+        return tables.write(directory, self.trace, self.certificate, date=date)
 
     def _frame(self, table: Any) -> "DataFrame":
         if self._spark is None:
@@ -184,9 +185,10 @@ class Metrics(Mapping[str, Any]):
     """DataFrames by name: steps, holds, held_by, windows, rates, and delays where clocks can be compared. docs/metrics.md says
     what is in them."""
 
-    def __init__(self, frames: dict[str, Any], reason: str) -> None:
+    def __init__(self, frames: dict[str, Any], measured: Measured) -> None:
         self._frames = frames
-        self.reason = reason  # why there are no delays
+        self._measured = measured
+        self.reason = measured.reason  # why there are no delays
 
     def __getitem__(self, name: str) -> Any:
         """`measured["holds"]`: the DataFrame of that name."""
@@ -197,6 +199,11 @@ class Metrics(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._frames)
+
+    def write(self, directory: str, *, date: str | None = None) -> str:
+        """The same as for a certificate: add the tables of this run to those in a directory."""
+        measured = self._measured
+        return tables.write(directory, measured.trace, measured=measured.tables, date=date)
 
     def _repr_html_(self) -> str:
         return html_table(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from inga.certify.chunk import Bools, Ints
 from inga.model.errors import UsageError
 from inga.pipeline.restore import (
     NOBODY,
@@ -18,14 +19,17 @@ from inga.pipeline.restore import (
     Marker,
     Restored,
     Restorer,
+    read_heights,
     read_message,
     read_owner,
     read_places,
-    read_vectors,
+    vector_slices,
 )
+from inga.pipeline.session import equip
 from inga.pipeline.surveying import ColumnNames, PartSummary, survey
 
 ADDED = ("order", "concurrent", "gap")
+UNKNOWN = -(1 << 63)  # in place of a height that is null
 PART = "_inga_part"  # a column that tells the parts of one group apart, while it is sorted
 NUMBERS = ("int", "bigint", "smallint", "tinyint")
 VECTORS = ("binary", "array<int>", "array<bigint>")
@@ -65,7 +69,7 @@ def causal_order(
         concurrent  whether something before it did not cause it
         gap         whether something it names did not come before it
 
-    Copies of a message are dropped. A stream waits for what is missing, at most `give_up` seconds if that is given;
+    Copies of a message, of one sender, number and height, are dropped. A stream waits for what is missing, at most `give_up` seconds if that is given;
     what is released then has `gap`, and so has what comes later all the same. A table is complete as it is. `base`
     are the counts per sender that were over before the first row, or "first": begin with the first number seen. `own`
     names a column with the index of the member that was given the messages of a group: its own need not be among them.
@@ -77,6 +81,7 @@ def causal_order(
     if isinstance(base, str) and base != "first":
         raise UsageError(f'base is a list of counts or "first", not {base!r}')
     names = ColumnNames(src, seq, deps, own)
+    equip(messages.sparkSession)
     if messages.isStreaming:
         return _restore_stream(messages, group, base, give_up, names)
     return _restore_table(messages, group, base, names)
@@ -85,7 +90,10 @@ def causal_order(
 def _check_columns(
     types: dict[str, str], group: str | None, src: str, seq: str, deps: str, own: str | None
 ) -> None:
-    for name, wanted in ((src, NUMBERS), (seq, NUMBERS), (deps, VECTORS), (own, NUMBERS), (group, ())):
+    kinds = [(src, NUMBERS), (seq, NUMBERS), (deps, VECTORS), (own, NUMBERS), (group, ())]
+    if "height" in types:
+        kinds.append(("height", NUMBERS))
+    for name, wanted in kinds:
         if name is None:
             continue
         if name not in types:
@@ -123,7 +131,7 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
         begin = _each_anew(base)
     elif bounds := (found := survey(messages, names)).bounds():
         group, begin = PART, _carried(base, found.summaries(bounds))
-        placed = messages.withColumn(PART, _part(bounds)).repartition(len(bounds) + 1, PART)
+        placed = messages.withColumn(PART, _part(bounds)).repartitionById(len(bounds) + 1, PART)
         placed = placed.sortWithinPartitions(PART, *columns)
     else:
         placed, begin = messages.coalesce(1).sortWithinPartitions(*columns), _each_anew(base)
@@ -158,7 +166,7 @@ class NumberingRun:
 
     marker: Marker
     order: int = 0
-    last: tuple[int, int] | None = None
+    last: tuple[int, ...] | None = None
     concurrent: Any = None  # of the rows that were numbered last
     gap: Any = None
 
@@ -204,15 +212,25 @@ def _numbered(
                 whose = NOBODY if own is None else read_owner(part.column(own)[0].as_py())
                 key, run = part_key, begin(part_key, whose)
             sources, numbers = read_places(part.column(src), part.column(seq))
-            is_new = np.ones(len(sources), np.bool_)
-            is_new[1:] = (sources[1:] != sources[:-1]) | (numbers[1:] != numbers[:-1])
-            is_new[0] = (int(sources[0]), int(numbers[0])) != run.last
-            run.last = int(sources[-1]), int(numbers[-1])
-            part = part.filter(pa.array(is_new))
-            vectors = read_vectors(part.column(deps))
-            run.concurrent, run.gap = run.marker.mark(sources[is_new], numbers[is_new], vectors)
+            # Of one height, too: a number that was used twice is two messages, which may be in two parts.
+            rows = np.stack([read_heights(part.column("height"), UNKNOWN), sources, numbers], axis=1)
+            is_new = np.append(tuple(rows[0].tolist()) != run.last, (rows[1:] != rows[:-1]).any(axis=1))
+            run.last = tuple(rows[-1].tolist())
+            if not is_new.all():
+                part, sources, numbers = part.filter(pa.array(is_new)), sources[is_new], numbers[is_new]
+            run.concurrent, run.gap = _marked(run.marker, sources, numbers, part.column(deps))
             run.order += part.num_rows
             yield part_key, part, run
+
+
+def _marked(marker: Marker, sources: Ints, numbers: Ints, deps: Any) -> tuple[Bools, Bools]:
+    nothing = np.zeros(0, np.bool_)
+    marks, at = [(nothing, nothing)], 0
+    for vectors in vector_slices(deps):
+        end = at + len(vectors)
+        marks.append(marker.mark(sources[at:end], numbers[at:end], vectors))
+        at = end
+    return np.concatenate([each for each, _ in marks]), np.concatenate([each for _, each in marks])
 
 
 def _runs(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:

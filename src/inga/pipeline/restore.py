@@ -9,7 +9,7 @@ along messages in their final order and says of each
 """
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -112,6 +112,18 @@ def read_vectors(column: Any) -> Ints:
     return matrix
 
 
+def vector_slices(column: Any) -> Iterator[Ints]:
+    """The same, as many rows at a time as are few numbers: vectors of a thousand members are long."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    width = pc.max(pc.list_value_length(column) if is_list else pc.binary_length(column)).as_py() or 0
+    step = max(1, CELLS_MAX // max(1, width if is_list else width // 4))
+    for at in range(0, len(column), step):
+        yield read_vectors(column.slice(at, step))
+
+
 def _packed(column: Any) -> tuple[Any, Ints]:
     """The counts of a column of binaries, one row after the other, and how many each row has."""
     import pyarrow as pa
@@ -140,6 +152,13 @@ def read_places(src: Any, seq: Any) -> tuple[Ints, Ints]:
     for at in (sources.argmin(), sources.argmax(), numbers.argmin()) if len(sources) else ():
         _check_place(int(sources[at]), int(numbers[at]), 0)
     return sources, numbers
+
+
+def read_heights(column: Any, unknown: int) -> Ints:
+    """The column of heights, with a number in place of those that are null."""
+    import pyarrow as pa
+
+    return np.asarray(column.cast(pa.int64()).fill_null(unknown).to_numpy(zero_copy_only=False), np.int64)
 
 
 NOBODY = -1

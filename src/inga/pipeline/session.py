@@ -32,6 +32,7 @@ LOCAL = "local[*]"
 SHUFFLE_PARTITIONS = 4  # of streams, each of which keeps a state for each of them
 SHUFFLE_PARTITIONS_MAX = 64  # of tables: Spark begins with so many, and joins those that turn out small
 ARROW_ROWS = 65_536
+ARROW_BYTES = 1 << 25  # fewer rows where they are long: vectors of a thousand members
 CONNECT_PORT = 15002  # of Spark Connect, where an address has none
 CONNECT_SECONDS = 10.0  # in which a server answers, or is not there
 SETTLED_SECONDS = 10  # since a file was last written to, after which nobody writes to it
@@ -92,7 +93,8 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
     if address := connect_address(master):
         return _connected_session(address)
     if SparkContext._active_spark_context is not None:
-        return Borrowed(SparkSession.builder.getOrCreate())
+        with _no_remote():
+            return Borrowed(SparkSession.builder.getOrCreate())
     if is_submitted():
         return _submitted_session(master, name)
     _prepare_environment(java := find_java())
@@ -121,20 +123,38 @@ def _connected_session(address: str) -> Any:
     _need_server(address)
     try:
         session = SparkSession.builder.remote(address).getOrCreate()
-        send_package(session)
+        equip(session)
     except Exception as error:
         raise UsageError(f"Spark Connect does not answer at {address}: {first_reason(error)}") from error
     return session
 
 
-def send_package(session: Any) -> None:
-    """Let the tasks of a session of Spark Connect import inga."""
-    if session not in _EQUIPPED:
+def equip(session: Any) -> None:
+    """Let the tasks of a session import inga, whoever has opened it. Those that run beside this process can do that anyway."""
+    if isinstance(session, Borrowed):
+        session = session.lent
+    whole = session if is_connect(session) else session.sparkContext  # of which sessions may be parts
+    if whole in _EQUIPPED:
+        return
+    if whole is session:
         session.addArtifacts(str(_zip_package()), pyfile=True)
-        _EQUIPPED.add(session)
+    elif not is_one_process(whole.master):
+        whole.addPyFile(str(_zip_package()))
+    _EQUIPPED.add(whole)
 
 
 _EQUIPPED: "WeakSet[Any]" = WeakSet()
+
+
+@contextmanager
+def _no_remote() -> Iterator[None]:
+    """Without `SPARK_REMOTE`, which Spark minds even where a master is named."""
+    said = os.environ.pop("SPARK_REMOTE", None)
+    try:
+        yield
+    finally:
+        if said is not None:
+            os.environ["SPARK_REMOTE"] = said
 
 
 def _need_server(address: str) -> None:
@@ -190,24 +210,22 @@ def _submitted_session(master: str, name: str) -> Any:
     said = SparkConf()
     master = said.get("spark.master", LOCAL) if master == LOCAL else master
     settings = _configuration(master, (), quick=False)
-    packages = settings.pop("spark.submit.pyFiles", None)  # which was looked at when the JVM started
     settings = {key: value for key, value in settings.items() if not said.contains(key)}
     settings |= {"spark.master": master, "spark.app.name": name}
-    session = _start(SparkSession.builder, settings)
-    if packages is not None:
-        session.sparkContext.addPyFile(packages)
-    return session
+    return _start(SparkSession.builder, settings)
 
 
 def _start(builder: Any, settings: dict[str, str]) -> Any:
-    for key, value in settings.items():
-        builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        with _no_remote():
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+            session = builder.getOrCreate()
     except Exception as error:
         master = settings["spark.master"]
         raise UsageError(f"Spark does not start with master {master!r}: {first_reason(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
+    equip(session)
     return session
 
 
@@ -218,6 +236,7 @@ def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> d
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
         "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(SHUFFLE_PARTITIONS_MAX),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
     }
@@ -225,8 +244,6 @@ def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> d
         settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
-    if not is_one_process(master):
-        settings["spark.submit.pyFiles"] = str(_zip_package())
     if master.startswith("local-cluster") and quick:
         settings["spark.executor.extraJavaOptions"] = " ".join(QUICK)
     return settings

@@ -1,10 +1,11 @@
-"""`spark.readStream.format("inga")`: the log of an `inga tap` as a stream, or as a table.
+"""`spark.readStream.format("inga")`: the log of an `inga tap` as a stream, or as a table; a trace as a table.
 
 Offsets are counts of records. Tasks read the files themselves, so a log lies where all workers can read it. The
 option `maxRecordsPerTrigger` bounds what a micro-batch takes.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -16,13 +17,19 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from inga.model.errors import UsageError
+from inga.pipeline.session import equip
+from inga.pipeline.storage import File, open_trace
+from inga.trace import COLUMNS, read_segment
 from inga.trace.log import LogFile, log_files, read_records, record_schema
+from inga.trace.manifest import MANIFEST
+from inga.trace.schema import KINDS, spark_schema
 
 SCHEMA = (
     "record bigint, time timestamp, sender string, view int, src int, seq bigint, part int, "
     "deps array<int>, height bigint, concurrent boolean, data binary"
 )
 PARTITION_RECORDS = 65_536  # a task reads about so many, if files are small
+PARTITION_BYTES = 1 << 23  # the same of a trace
 
 
 class LogSlice(InputPartition):
@@ -32,20 +39,32 @@ class LogSlice(InputPartition):
         self.files, self.first, self.end = files, first, end
 
 
+class SegmentSlice(InputPartition):
+    """Segments of a trace, as one task reads them."""
+
+    def __init__(self, files: list[File], n: int) -> None:
+        self.files, self.n = files, n
+
+
 class TapSource(DataSource):
-    """The log of a tap."""
+    """The log of a tap, or a trace."""
 
     @classmethod
     def name(cls) -> str:
         return "inga"
 
     def schema(self) -> str:
-        return SCHEMA
+        return spark_schema(COLUMNS) if _is_trace(self._path()) else SCHEMA
 
-    def reader(self, schema: Any) -> "TapReader":
-        return TapReader(self._path())
+    def reader(self, schema: Any) -> "TapReader | TraceReader":
+        path = self._path()
+        return TraceReader(path) if _is_trace(path) else TapReader(path)
 
     def streamReader(self, schema: Any) -> "TapStreamReader":
+        if _is_trace(path := self._path()):
+            raise UsageError(
+                f"{path} is a trace, which is no stream: spark.read reads it, and inga.pipeline.watch follows it"
+            )
         return TapStreamReader(self._path(), self._limit())
 
     def _path(self) -> str:
@@ -75,6 +94,34 @@ class TapReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_slice(partition)
+
+
+class TraceReader(DataSourceReader):
+    """The rows of a trace that is complete or growing: what is there now."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def partitions(self) -> Sequence[InputPartition]:
+        trace = open_trace(self._path, growing=True)
+        found: list[SegmentSlice] = []
+        part: list[File] = []
+        for file in trace.files:
+            part.append(file)
+            if sum(each.size for each in part) >= PARTITION_BYTES:
+                found.append(SegmentSlice(part, trace.n))
+                part = []
+        return [*found, SegmentSlice(part, trace.n)] if part else found
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        import pyarrow as pa
+
+        assert isinstance(partition, SegmentSlice)
+        kinds = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+        wanted = pa.schema([(name, kinds[KINDS[name].spark]) for name in COLUMNS])
+        for file in partition.files:
+            table = read_segment(file.path, partition.n, process=file.process)
+            yield from table.cast(wanted).to_batches()
 
 
 class TapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -116,6 +163,10 @@ class TapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return files[-1].next if files else 0
 
 
+def _is_trace(path: str) -> bool:
+    return Path(path, MANIFEST).exists()
+
+
 def slices(files: list[LogFile], first: int, end: int) -> list[LogSlice]:
     """The records [first, end) for tasks: whole small files together, large ones alone."""
     wanted = [file for file in files if file.first < end and file.next > first]
@@ -148,5 +199,6 @@ def read_slice(partition: InputPartition) -> Iterator[Any]:
 
 
 def register(session: Any) -> None:
-    """Let this session read logs of taps as format "inga"."""
+    """Let this session read logs of taps, and traces, as format "inga"."""
+    equip(session)
     session.dataSource.register(TapSource)

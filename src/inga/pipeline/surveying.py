@@ -2,16 +2,20 @@
 
 Parts are ranges of heights. What a part has to know of those before it is how many messages there were and the highest number
 of each sender; and where parts are to begin is a matter of how many messages lie between two heights. One look at the
-table tells both, without moving its rows: tasks count by sender and by height, with as many of its leading bits as leave few
-enough lines, and lines of tasks add up.
+table tells both, without moving its rows: tasks count by sender and by height, rounded down to multiples of a power of two that
+leaves few enough lines, and lines of tasks add up. Heights lie close together, since every message has one more than what precedes it,
+so that multiples of one number hold about as many messages each; a few that are far off take a line each and no more.
+Parts begin at such multiples, so that what is known of each of them is exact.
 
 What is there twice counts once. The files of a trace are in the order in which messages were sent, so that the numbers of a sender
 ascend, and stretches of them that do not overlap have no message twice. Where that cannot be said, Spark finds copies first.
 
-Rejected: percentiles of the heights, then a sort by three columns to count. That is a look more and a shuffle.
+Rejected: percentiles of the heights, then a sort by three columns to count. That is a look more and a shuffle. And leading bits
+of heights: half of a table lies between the last height and the half of it, and few bits do not tell that half apart.
 """
 
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,13 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 from inga.certify.chunk import Bools, Ints
-from inga.pipeline.restore import read_owner, read_places, read_vectors
-from inga.pipeline.spread import rounded_down
+from inga.pipeline.restore import read_heights, read_owner, read_places, vector_slices
 
 PART_MESSAGES = 1 << 20  # of one group, for which one task is enough
 PARTS_MAX = 64
 HEIGHT_MAX = 1 << 52  # beyond it heights count as this one
-LINES_MAX = 1 << 13  # of a survey, unless there are more senders
+LINES_MAX = 1 << 13  # of a survey, unless there are many senders
+HEIGHTS_PER_PART = 4  # at least, so that parts can be about as large as they should be
 STRETCHES_MAX = 1 << 16
 PENDING_MAX = 1 << 18  # rows that are counted in one go
 
@@ -51,7 +55,7 @@ class PartSummary(NamedTuple):
 class Survey:
     """Counts by height and sender, in ascending order, and stretches of numbers, each of one sender."""
 
-    bits: int  # the leading ones of heights that count
+    unit: int  # heights are multiples of it, a power of two
     height: Ints
     src: Ints
     messages: Ints
@@ -65,7 +69,7 @@ class Survey:
         """Of messages in the order in which they are found."""
         ones = np.ones(len(src), np.int64)
         return cls(
-            HEIGHT_MAX.bit_length(),
+            1,
             np.clip(height, 0, HEIGHT_MAX),
             src,
             ones,
@@ -87,8 +91,9 @@ class Survey:
             may_have_copies = True
         if may_have_copies:
             stretches = stretches[:0]
-        bits, height, src = min(part.bits for part in parts), column("height"), column("src")
-        bits, height = _coarser(bits, height, LINES_MAX // max(1, len(np.unique(src))))
+        src = column("src")
+        heights_max = max(LINES_MAX // max(1, len(np.unique(src))), HEIGHTS_PER_PART * PARTS_MAX)
+        unit, height = _coarser(max(part.unit for part in parts), column("height"), heights_max)
         order = np.lexsort((src, height))
         height, src = height[order], src[order]
         starts = np.flatnonzero(np.append(True, (np.diff(height) != 0) | (np.diff(src) != 0)))[: len(src)]
@@ -96,7 +101,7 @@ class Survey:
         if len(src):
             messages = np.add.reduceat(messages, starts)
             high, named = np.maximum.reduceat(high, starts), np.maximum.reduceat(named, starts)
-        return cls(bits, height[starts], src[starts], messages, high, named, stretches, may_have_copies)
+        return cls(unit, height[starts], src[starts], messages, high, named, stretches, may_have_copies)
 
     def bounds(self) -> list[int]:
         """Heights at which parts begin; none if one part is enough."""
@@ -136,58 +141,67 @@ def survey(messages: Any, names: ColumnNames) -> Survey:
 
 def _look(messages: Any, names: ColumnNames) -> Survey:
     def look(batches: Iterator[Any]) -> Iterator[Any]:
-        pending: list[Survey] = []
-        for batch in batches:
-            if batch.num_rows:
-                pending.append(_read(batch, names))
-            if sum(len(each.src) for each in pending) > PENDING_MAX:
-                pending = [Survey.sum(pending)]
-        if pending:
-            yield _packed(Survey.sum(pending))
+        read = (_read(batch, names) for batch in batches if batch.num_rows)
+        if (found := summed(read)) is not None:
+            yield _packed(found)
 
-    packed = messages.mapInArrow(look, "bits int, lines binary, stretches binary, copies boolean").collect()
+    packed = messages.mapInArrow(look, "unit long, lines binary, stretches binary, copies boolean").collect()
     none = np.zeros(0, np.int64)
     return Survey.sum([Survey.of(none, none, none, none), *map(_unpacked, packed)])
 
 
+def summed(surveys: Iterable[Survey]) -> Survey | None:
+    """The sum of many, of which there is never room for all; None of none."""
+    pending: list[Survey] = []
+    lines, enough = 0, PENDING_MAX
+    for each in surveys:
+        pending.append(each)
+        lines += len(each.src)
+        if lines > enough:
+            pending = [Survey.sum(pending)]
+            lines = len(pending[0].src)
+            enough = max(PENDING_MAX, 2 * lines)  # of many senders a sum alone may have more lines
+    return Survey.sum(pending) if pending else None
+
+
 def _read(batch: Any, names: ColumnNames) -> Survey:
     src, seq = read_places(batch.column(names.src), batch.column(names.seq))
-    height = batch.column("height").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    height = read_heights(batch.column("height"), 0)
     named = np.zeros(len(src), np.int64)
     if names.own is not None:
         own = read_owner(batch.column(names.own)[0].as_py())
-        vectors = read_vectors(batch.column(names.deps))
-        if own < vectors.shape[1]:
-            named = vectors[:, own]
-        named = np.where(src == own, seq - 1, named)
+        parts = [
+            part[:, own].copy() if own < part.shape[1] else np.zeros(len(part), np.int64)
+            for part in vector_slices(batch.column(names.deps))
+        ]
+        named = np.where(src == own, seq - 1, np.concatenate(parts))
     return Survey.of(height, src, seq, named)
 
 
 def _packed(found: Survey) -> Any:
     lines = np.stack([found.height, found.src, found.messages, found.high, found.named])
     arrays = [
-        pa.array([found.bits], pa.int32()),
-        pa.array([lines.tobytes()], pa.binary()),
+        pa.array([found.unit], pa.int64()),
+        pa.array([zlib.compress(lines.tobytes(), 1)], pa.binary()),  # to a fifth and less: lines are sorted
         pa.array([found.stretches.tobytes()], pa.binary()),
         pa.array([found.may_have_copies]),
     ]
-    return pa.RecordBatch.from_arrays(arrays, names=["bits", "lines", "stretches", "copies"])
+    return pa.RecordBatch.from_arrays(arrays, names=["unit", "lines", "stretches", "copies"])
 
 
 def _unpacked(row: Any) -> Survey:
-    height, src, messages, high, named = np.frombuffer(row.lines, np.int64).reshape(5, -1)
+    height, src, messages, high, named = np.frombuffer(zlib.decompress(row.lines), np.int64).reshape(5, -1)
     stretches = np.frombuffer(row.stretches, np.int64).reshape(-1, 3)
-    return Survey(row.bits, height, src, messages, high, named, stretches, row.copies)
+    return Survey(row.unit, height, src, messages, high, named, stretches, row.copies)
 
 
-def _coarser(bits: int, height: Ints, heights_max: int) -> tuple[int, Ints]:
-    """Heights with as many leading bits as leave so many different ones, and at least as many as there are parts."""
-    height = rounded_down(height, bits)
-    different = np.unique(height)
-    while len(different) > max(heights_max, PARTS_MAX):
-        bits = min(bits, int(different[-1]).bit_length()) - 1
-        different = np.unique(rounded_down(different, bits))
-    return bits, rounded_down(height, bits)
+def _coarser(unit: int, height: Ints, heights_max: int) -> tuple[int, Ints]:
+    """Heights as multiples of that unit, or of the least that leaves so many different ones."""
+    different = np.unique(height // unit)
+    while len(different) > heights_max:
+        unit *= 2
+        different = np.unique(different // 2)
+    return unit, height // unit * unit
 
 
 def _stretches(src: Ints, seq: Ints) -> Ints:

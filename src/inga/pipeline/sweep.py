@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from inga.pipeline.files import TaskProgress, collect
-from inga.pipeline.session import LOCAL, using
+from inga.pipeline.session import LOCAL, equip, using
 
 HANDS_PER_CORE = 8
 
@@ -26,6 +26,7 @@ def sweep(
     a Spark task for each would cost more than a short simulation.
     """
     with using(session, master) as spark:
+        equip(spark)
         context, numbered = spark.sparkContext, list(enumerate(tasks))
         hands = max(1, min(HANDS_PER_CORE * context.defaultParallelism, len(tasks)))
         dealt = [numbered[hand::hands] for hand in range(hands)]
