@@ -13,7 +13,6 @@ STACKS = frozenset({"stack", "_stack"})
 
 MAY: dict[str, str] = {
     "net/group.py: trace": "a driver takes the trace away that it gave, as reading goes on after its end",
-    "net/group.py: receipt": "a driver asks for its own kind of receipts, once it has told its loop to them",
 }
 """What is assigned from outside all the same, and why."""
 

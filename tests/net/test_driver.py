@@ -1,9 +1,7 @@
-"""The driver between sockets, stack and application: what it does when something goes wrong in a turn, and what it leaves alone."""
+"""The driver between sockets, stack and application: what it does when something goes wrong in a turn."""
 
-import ast
 import asyncio
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ import inga
 
 from .helpers import Party, Run, until
 
-SOURCE = Path(inga.__file__).parent
 
 TURNS: dict[str, Callable[[inga.Group], object]] = {
     "datagrams": lambda group: group.receive([]),
@@ -95,18 +92,3 @@ def test_an_error_of_ours_in_a_turn_is_the_one_that_is_raised(run: Run, party: P
             assert (await failed_by(alice, "its end", Mistaken(1, gap)))[0] is gap
 
     run(main())
-
-
-def written(path: Path) -> Iterator[str]:
-    """The attributes of stacks that a module writes."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-            owner = node.value
-            name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
-            if name.lstrip("_") == "stack":
-                yield node.attr
-
-
-def test_drivers_write_nothing_into_a_stack_but_the_trace_that_they_lend() -> None:
-    found = {attribute for path in sorted((SOURCE / "net").rglob("*.py")) for attribute in written(path)}
-    assert found == {"trace"}
