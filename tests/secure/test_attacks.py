@@ -5,6 +5,7 @@ the secret, or a certificate of its own name. Some have been members and kept ev
 """
 
 import pickle
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -23,7 +24,7 @@ from inga.secure.views import ViewKeys
 from inga.session.session import Session
 from inga.sim.simulator import Sim
 from inga.stack.native import Direct, Outsider
-from inga.stack.stack import EVERYBODY, joined
+from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.wire.packet import encode
 from inga.wire.told import said
 
@@ -596,15 +597,17 @@ class Outside:
         self.guard = GroupGuard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES)
         self.where = where
 
-    def says(self, do: str, **what: object) -> None:
+    def says(self, do: str, *, then: Sequence[bytes] = (), **what: object) -> None:
+        """`then`: what it hands on of others, at once."""
         made = Packet(9, 0, kind=Session.id)
         made.ext = said(do, **what, group=self.session.digest)
         datagram = encode(made, self.alice.lobby, covers="nothing")
-        self.talk(self.guard.seal([(Direct("alice"), datagram)], self.sim.now))
+        sends = self.guard.seal([(Direct("alice"), datagram)], self.sim.now)
+        self.talk([*sends, *((EVERYBODY, data) for data in then)])
 
-    def talk(self, sends: object) -> None:
+    def talk(self, sends: Sequence[tuple[Address, Datagram]]) -> None:
         while sends:
-            self.alice.receive([(joined(data), self.where) for _, data in sends], now=self.sim.now)  # type: ignore[attr-defined]
+            self.alice.receive([(joined(data), self.where) for _, data in sends], now=self.sim.now)
             heard = [
                 (joined(data), "alice")
                 for to, data in self.alice.ready(now=self.sim.now).send
@@ -619,6 +622,27 @@ def test_one_that_is_no_member_sends_nobody_away(do: str) -> None:
     mallory = Outside("mallory")
     who = "alice" if do in ("excluded", "double") else "bob"
     mallory.says(do, name=who, incarnation=1, view=1, itself=False, bound=False)
+    assert mallory.alice.rejected["impostor"] == 1
+    assert mallory.alice.left == set()
+
+
+@pytest.mark.parametrize("do", ["goodbye", "excluded", "double", "farewell", "here", "hello"])
+def test_nobody_speaks_for_one_whose_words_it_hands_on(do: str) -> None:
+    """Bob says something to whoever has knocked as alice did. Behind what mallory says, both from one place, it looks as if
+    bob had said all of it."""
+    mallory = Outside("mallory")
+    mallory.says("who", people=[])
+    sim, alice, bob = mallory.sim, mallory.alice.guard, mallory.sim["bob"].stack
+    assert isinstance(alice, GroupGuard) and isinstance(bob.guard, GroupGuard)
+    sim.run(until=3.0)
+    words = mallory.guard._handshake
+    known = next(public for process, public in bob.guard._made if process == alice._handshake.id)
+    knock = words._proven(words._pad(words._head(KNOCK) + alice._handshake.id + known + bytes(16)))
+    bob.receive([(knock, mallory.where)], now=sim.now)
+    said_by_bob = [joined(data) for to, data in bob.ready(now=sim.now).send if to == Direct(mallory.where)]
+    assert [data[3] for data in said_by_bob] == [AES]
+    birth = bob.member.incarnation
+    mallory.says(do, then=said_by_bob, name="bob", incarnation=birth, view=1, itself=False, bound=False)
     assert mallory.alice.rejected["impostor"] == 1
     assert mallory.alice.left == set()
 

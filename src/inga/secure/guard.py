@@ -225,6 +225,7 @@ class GroupGuard:
         self._now = now
         by_id, unpack, rejected = self._by_id, HEAD.unpack_from, self.rejected
         found: list[tuple[Buffer, Hashable]] = []
+        spoken: list[tuple[int, Channel]] = []  # which of these came over whose channel
         for data, address in batch:
             try:
                 if len(data) < HEAD.size:
@@ -243,6 +244,7 @@ class GroupGuard:
                 if type(owner) is Channel:
                     if not self._hear_from(owner, plain, address):
                         continue
+                    spoken.append((len(found), owner))
                 elif not owner.may_say(plain) or type(address) is WayRound:
                     raise Forged("impostor")
                 elif address is not None:
@@ -252,6 +254,12 @@ class GroupGuard:
                 rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
                 if str(error) == "plain":
                     self._tell(address, WRONG["plain"])
+        # Whoever reads these asks who speaks from their address. Anybody can hand on what another has said as if it came
+        # from its own: then nobody knows any more who said what was opened before that.
+        for at, channel in reversed(spoken):
+            if not self.speaks_for(found[at][1], channel.name):
+                del found[at]
+                rejected["impostor"] += 1
         if self.ways.inside:
             inside, self.ways.inside = self.ways.inside, []
             found += self.open(inside, now)
