@@ -17,9 +17,17 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.secure import guard as guard_module
 from inga.secure.credentials import KnownSecret
-from inga.secure.guard import HANDSHAKES_A_SECOND, HEARD_WITHIN, KNOCK_EVERY, GroupGuard
+from inga.secure.guard import (
+    CHANNELS_EACH,
+    HANDSHAKES_A_SECOND,
+    HEARD_WITHIN,
+    KNOCK_EVERY,
+    OF_NAME,
+    PROCESSES_EACH,
+    GroupGuard,
+)
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake
-from inga.secure.sealing import AES, ReceivingKey, SendingKey, derive
+from inga.secure.sealing import AES, EPOCHS_AHEAD, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
 from inga.session.session import Session
 from inga.sim.simulator import Sim
@@ -175,7 +183,7 @@ def test_answers_to_strangers_are_not_longer_than_their_words(wire: Wire) -> Non
     for guard in wire.guards.values():
         for channel in guard._channels.values():
             channel.heard -= 10.0
-    fresh = Handshake("lunch", alice._handshake._credentials, Random(5).randbytes)
+    fresh = Handshake("lunch", alice._handshake._credentials, Random(5).randbytes, "anybody")
     words = [data for _, _, data in wire.tape] + [fresh.knock(0.0)]
     read = fresh.read_knock(fresh.read(fresh.knock(0.0))[1])._replace(id=alice._handshake.id)
     words.append(fresh.cookie(read, "alice", 0.0))
@@ -198,7 +206,7 @@ def test_who_knocks_in_a_flood_has_to_be_where_it_says(few: None, wire: Wire) ->
     before = state(alice)
     answered = asked = 0
     for number in range(int(HANDSHAKES)):
-        data = Handshake("lunch", credentials, Random(100 + number).randbytes).knock(0.0)
+        data = Handshake("lunch", credentials, Random(100 + number).randbytes, "anybody").knock(0.0)
         alice.open([(data, f"spoofed{number}")], where)
         kinds = [each[3] for each in wire.answers("alice")]
         answered += kinds.count(ANSWER)
@@ -222,7 +230,7 @@ def test_who_knocks_in_a_flood_has_to_be_where_it_says(few: None, wire: Wire) ->
 def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) -> None:
     """By one that knows what everybody knows; with a secret it is by one that has it."""
     alice = wire.guards["alice"]
-    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
     before = state(alice)
     for number in range(int(HANDSHAKES) + 100):
         rest = stranger._head(kind) + (
@@ -241,7 +249,7 @@ def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) 
 
 def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> None:
     alice = wire.guards["alice"]
-    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
     for _ in range(int(HANDSHAKES)):  # from now on cookies are asked for
         if alice._knocks.has(wire.now, HANDSHAKES / 2):
             alice._knocks.take(wire.now)
@@ -276,11 +284,64 @@ def test_nobody_takes_the_place_of_another_process() -> None:
     assert word(b"still you?") not in wire.heard["mallory"]
 
 
+def test_nobody_keeps_a_process_out_by_taking_its_number() -> None:
+    """Mallory, who is certified, has heard bob's number on the wire, and meets alice before he does."""
+    wire = Wire()
+    for name in ("alice", "bob", "mallory"):
+        wire.add(name, certified(name))
+    bob = wire.guards.pop("bob")
+    wire.guards["mallory"]._handshake.id = bob._handshake.id
+    wire.run(("mallory", Direct("alice"), word(b"I am the one")))
+    assert wire.heard["alice"] == []
+    wire.guards["bob"] = bob
+    wire.run(("mallory", Direct("alice"), word(b"I am the one")), ("bob", Direct("alice"), word(b"hello")))
+    assert wire.heard["alice"] == [word(b"hello")]
+
+
+def test_one_certificate_takes_the_place_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mallory starts more processes than a guard remembers; those of members stay, and so do some of hers."""
+    monkeypatch.setattr(guard_module, "CHANNELS_MAX", 6)
+    wire = Wire()
+    for name in FIRST.names:
+        wire.add(name, certified(name))
+    wire.enter(FIRST, *FIRST.names)
+    wire.run(seconds=1.0)
+    alice, members = wire.guards["alice"], set(wire.guards["alice"]._channels)
+    wire.now += 30.0  # members need not talk
+    for number in range(10):
+        wire.guards = {"alice": alice}
+        wire.add(f"m{number}", certified("mallory"), "mallory")
+        wire.run((f"m{number}", Direct("alice"), word(b"x")))
+        wire.now += 1.0
+    assert members < set(alice._channels)
+    assert len(alice._channels) == 6
+    assert alice.wrap("bob", bytes(32)) is not None
+
+
+def test_processes_of_one_name_are_few() -> None:
+    wire = Wire()
+    alice = wire.add("alice", certified("alice"))
+    for number in range(3 * int(OF_NAME)):
+        wire.guards = {"alice": alice}
+        wire.add(f"m{number}", certified("mallory"), "mallory")
+        wire.run((f"m{number}", Direct("alice"), word(b"x")))
+        wire.now += 0.02
+    assert len(wire.heard["alice"]) <= OF_NAME + 10
+    assert len(alice._channels) == PROCESSES_EACH
+    assert len(alice._by_id) <= PROCESSES_EACH * CHANNELS_EACH * EPOCHS_AHEAD
+    assert wire.rejected("alice")["flood"] > OF_NAME
+    wire.add("bob", certified("bob"))
+    wire.run(("bob", Direct("alice"), word(b"hello")))
+    assert wire.heard["alice"][-1] == word(b"hello")
+
+
 def test_half_a_handshake_leaves_nothing_behind(wire: Wire) -> None:
     alice = wire.guards["alice"]
     before = state(alice)
     for number in range(50):
-        stranger = Handshake("lunch", alice._handshake._credentials, Random(100 + number).randbytes)
+        stranger = Handshake(
+            "lunch", alice._handshake._credentials, Random(100 + number).randbytes, "anybody"
+        )
         alice.open([(stranger.knock(0.0), f"somewhere{number}")], wire.now)
         alice.seal([], wire.now)
     assert state(alice) == before

@@ -37,6 +37,7 @@ from inga.secure.handshake import (
     Other,
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
+from inga.secure.shares import Shares
 from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
@@ -57,7 +58,15 @@ EXPECTED_MAX = 4
 """Views to come whose keys are known: attempts of a change."""
 
 CHANNELS_MAX = 1024
-"""Processes with which there is a channel; of more, the one that was silent for longest loses its own."""
+"""Processes with which there is a channel; of more, one loses its own whose name is in no view of ours, if there is one: that
+which was silent for longest."""
+
+PROCESSES_EACH = 8
+"""The same of one name, whoever it is: a certificate is good for as many processes as its owner likes."""
+
+OF_NAME, OF_NAME_A_SECOND = 64.0, 1.0
+"""Handshakes that come to an end with processes of one name, at once and how many more each second. Two processes begin one a
+minute, as long as they hear each other."""
 
 CHANNELS_EACH = 8
 """Channels with one process that are kept: it may have heard less of its latest handshakes than we."""
@@ -177,7 +186,7 @@ class GroupGuard:
         self._name = name
         self._entropy = entropy
         self._kind = kind
-        self._handshake = Handshake(group, credentials, entropy)
+        self._handshake = Handshake(group, credentials, entropy, name)
         self._by_id: dict[bytes, ReceivingKey] = {}
         self._channels: dict[bytes, Channel] = {}  # by process, over which we speak to it
         self._by_name: dict[str, Channel] = {}
@@ -197,7 +206,8 @@ class GroupGuard:
         self._knocks, self._cookies, self._answers, self._confirms = (
             Supply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(4)
         )
-        self._asks_cookies = self._handshake.is_long(name)
+        self._of_name = Shares(OF_NAME_A_SECOND, OF_NAME)
+        self._asks_cookies = self._handshake.is_long
         self.ways = WaysRound(
             self._handshake.id, self._channels, self._by_name, self._by_address, self._say_at, self._knock
         )
@@ -216,7 +226,7 @@ class GroupGuard:
     @property
     def longest_word(self) -> int:
         """Octets that we need to prove who we are, in one datagram."""
-        return self._handshake.longest(self._name)
+        return self._handshake.longest
 
     # What comes
 
@@ -366,7 +376,7 @@ class GroupGuard:
         if known is not None:  # it has confirmed this one, and may not know any more where we are
             self._say_at(address, known, b"")
             return
-        self._out.append((_at(address), handshake.answer(knock, self._name, now)))
+        self._out.append((_at(address), handshake.answer(knock, now)))
         self._wake_by(now + GOOD_FOR)
 
     def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
@@ -379,7 +389,7 @@ class GroupGuard:
         self._spend(self._answers)
         other, public = self._handshake.judge(answer, self._now)
         channel = self._channel(other, address, is_ours=True)
-        channel.confirm = self._handshake.confirm(public, other, self._name)
+        channel.confirm = self._handshake.confirm(public, other)
         self._out.append((_at(address), channel.confirm))
         self._open_channel(channel, answer.public, address)
 
@@ -402,6 +412,8 @@ class GroupGuard:
         known = self._channels.get(other.id)
         if known is not None and known.name != other.name:
             raise Forged("impostor")
+        if not self._of_name.take(other.name, self._now):
+            raise Forged("flood")
         where = None if isinstance(address, WayRound) else address
         return Channel(other, where, self._now, is_ours=is_ours, kind=self._kind, table=self._by_id)
 
@@ -427,10 +439,12 @@ class GroupGuard:
     def _expire(self) -> None:
         """Forget those who are silent and in no view of ours."""
         names = set() if self._keys is None else {*self._keys.view.names}
-        by_silence = sorted(self._channels.values(), key=lambda channel: channel.heard)
-        for channel in by_silence:
+        of_name = Counter(channel.name for channel in self._channels.values())
+        by_need = sorted(self._channels.values(), key=lambda channel: (channel.name in names, channel.heard))
+        for channel in by_need:
             is_silent = self._now - channel.heard > SILENT_MAX and channel.name not in names
-            if is_silent or len(self._channels) > CHANNELS_MAX:
+            if is_silent or len(self._channels) > CHANNELS_MAX or of_name[channel.name] > PROCESSES_EACH:
+                of_name[channel.name] -= 1
                 self._drop(channel.id)
         of_process: Counter[bytes] = Counter()
         for made, channel in reversed(list(self._made.items())):

@@ -12,6 +12,9 @@ B knows, and is computed once more when A confirms.
 A knock is as long as a cookie and, nearly always, longer than an answer; where it is not, a cookie is asked for. So nobody
 can be flooded in somebody else's name.
 
+A process is known by a number that follows from its name and from chance. What chance gave is told with the name, sealed,
+so a number has one name, and nobody can prove another for it.
+
 The two results, one key for each direction, depend on both public keys, on who takes which part, on the group's name
 and on its secret. Rejected: a key that all members share from the start, as the group's secret could be; then
 whoever learns it later reads everything that was ever recorded.
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 KNOCK, COOKIE, ANSWER, CONFIRM = 1, 2, 3, 4
 
 ID = 16
-"""Octets by which a process is known, made when it starts."""
+"""Octets by which a process is known, made when it starts; and as many by chance, from which they follow."""
 
 PROOF = 16
 TALKS = Struct(">HBBB4s")
@@ -121,8 +124,10 @@ class ShortLived:
 class Handshake:
     """Makes and reads the words of handshakes of one group, by one process."""
 
-    def __init__(self, group: str, credentials: Credentials, entropy: Callable[[int], bytes]) -> None:
-        """`entropy(n)` gives `n` random octets."""
+    def __init__(
+        self, group: str, credentials: Credentials, entropy: Callable[[int], bytes], name: str
+    ) -> None:
+        """`entropy(n)` gives `n` random octets. `name` is our own."""
         self._credentials = credentials
         self._entropy = entropy
         self._padded = PADDED[credentials.kind]
@@ -130,7 +135,9 @@ class Handshake:
         self._locals = ShortLived(entropy)  # from which those follow with which we answer
         self._group = derive(b"", "group", group)
         self._knocking = derive(credentials.base, "knock", self._group)
-        self.id: bytes = entropy(ID)
+        self._name = name
+        self._chance: bytes = entropy(ID)
+        self.id: bytes = process_of(name, self._chance)
 
     def _head(self, kind: int) -> bytes:
         return TALKS.pack(MAGIC, VERSION, kind, self._credentials.kind, self._group[:4])
@@ -174,13 +181,15 @@ class Handshake:
         self._check_padding(data, rest)
         return Knock(knock, public, cookie)
 
-    def is_long(self, name: str) -> bool:
+    @property
+    def is_long(self) -> bool:
         """Whether our answers are longer than knocks."""
-        return self.longest(name) > self._padded
+        return self.longest > self._padded
 
-    def longest(self, name: str) -> int:
+    @property
+    def longest(self) -> int:
         """Octets of our answers, which are the longest words that we say."""
-        sealed = said("answer", name=name, **self._credentials.prove("answer", b""))
+        sealed = self._proof_of_us("answer", b"")
         return TALKS.size + 2 * ID + KEY + PROOF + len(sealed) + TAG + PROOF
 
     def is_there(self, knock: Knock, address: str, now: float) -> bool:
@@ -201,15 +210,15 @@ class Handshake:
         self._check_padding(data, rest)
         return cookie if whose == self.id else None
 
-    def answer(self, knock: Knock, name: str, now: float) -> bytes:
+    def answer(self, knock: Knock, now: float) -> bytes:
         """Our part, for one that knocked."""
         private = _private_for(self._locals.newest(now), knock)
         public = public_of(private)
         keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public)
         salt = self._entropy(PROOF)  # what is said may differ when it is said again, and so does its key
-        proof = self._credentials.prove("answer", keys.transcript)
         head = self._head(ANSWER) + knock.id + self.id + public + salt
-        return self._proven(head + _seal(derive(keys.answer, salt), said("answer", name=name, **proof), head))
+        content = self._proof_of_us("answer", keys.transcript)
+        return self._proven(head + _seal(derive(keys.answer, salt), content, head))
 
     def read_answer(self, data: bytes) -> "AnsweredKnock | None":
         """What somebody says that has heard us knock; None if it is not for us."""
@@ -225,14 +234,14 @@ class Handshake:
                 content = _open(derive(keys.answer, answer.salt), answer.sealed, answer.head)
             except Forged:
                 continue
-            return self._judged("answer", keys, answer.id, Told.read(content)), public
+            return self._judged("answer", keys, answer.id, content), public
         raise Forged("stale")
 
-    def confirm(self, public: bytes, other: "Other", name: str) -> bytes:
+    def confirm(self, public: bytes, other: "Other") -> bytes:
         """Who we are, for one that answered. Made once for each answer, and repeated as it is."""
-        proof = self._credentials.prove("confirm", other.keys.transcript)
         head = self._head(CONFIRM) + self.id + other.id + public
-        return self._proven(head + _seal(other.keys.confirm, said("confirm", name=name, **proof), head))
+        content = self._proof_of_us("confirm", other.keys.transcript)
+        return self._proven(head + _seal(other.keys.confirm, content, head))
 
     def read_confirm(self, data: bytes) -> "ConfirmedKnock | None":
         """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
@@ -251,7 +260,7 @@ class Handshake:
                 content = _open(keys.confirm, confirmed.sealed, confirmed.head)
             except Forged:
                 continue
-            return self._judged("confirm", keys, knock.id, Told.read(content))
+            return self._judged("confirm", keys, knock.id, content)
         raise Forged("stale")
 
     # Inside
@@ -280,10 +289,17 @@ class Handshake:
             raise Forged("truncated")
         return [*parts, data[at:]]
 
-    def _judged(self, role: str, keys: PairKeys, other: bytes, told: Told) -> "Other":
+    def _proof_of_us(self, role: str, transcript: bytes) -> bytes:
+        """What is sealed in a word: from what our number follows, our name, and what shows that it is ours."""
+        return self._chance + said(role, name=self._name, **self._credentials.prove(role, transcript))
+
+    def _judged(self, role: str, keys: PairKeys, other: bytes, content: bytes) -> "Other":
+        chance, told = content[:ID], Told.read(content[ID:])
         name = told.text("name")
         if told.do != role:
             raise WireError("malformed", f"{told.do!r} is not {role!r}")
+        if process_of(name, chance) != other:
+            raise Forged("impostor")
         self._credentials.judge(role, keys.transcript, name, told)
         return Other(other, name, keys)
 
@@ -292,7 +308,7 @@ class Handshake:
     ) -> PairKeys:
         shared = _exchange(private, theirs)
         kind = bytes([self._credentials.kind])
-        transcript = sha256(b"inga secure 1" + kind + self._group + a + from_a + b + from_b).digest()
+        transcript = sha256(b"inga secure 2" + kind + self._group + a + from_a + b + from_b).digest()
         root = derive(self._credentials.base, "pair", shared, transcript)
         answer, confirm, forth, back = (derive(root, name) for name in ("answer", "confirm", "forth", "back"))
         return PairKeys(transcript, answer, confirm, forth, back)
@@ -312,6 +328,11 @@ class Other(NamedTuple):
     id: bytes
     name: str
     keys: PairKeys
+
+
+def process_of(name: str, chance: bytes) -> bytes:
+    """The number of a process of that name, from what chance gave it."""
+    return derive(chance, "process", name)[:ID]
 
 
 def _private_for(local: bytes, knock: Knock) -> bytes:
