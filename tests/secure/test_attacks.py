@@ -501,6 +501,33 @@ def test_one_that_has_left_says_nothing_in_later_views(wire: Wire) -> None:
     assert wire.give("alice", joined(old.sending.seal(late, wire.now)), "bob") == [late]
 
 
+def test_one_that_has_left_a_first_view_ends_no_change() -> None:
+    """Its key of the first view opens any tag, and which comes next can be told. Who speaks in the next view has seen that all
+    have what they need for it."""
+    rng = Random(1)
+    sim = Sim(
+        *("alice", "bob", "cathy", "mallory"),
+        seed=1,
+        record=False,
+        guard=lambda name: GroupGuard("lunch", name, known(), entropy=rng.randbytes, kind=AES),
+    )
+    sim.run(until=1.0)
+    guard = sim["mallory"].stack.guard
+    assert isinstance(guard, GroupGuard) and guard._keys is not None and guard._keys.is_first
+    secret = guard._keys.sending.secret
+    sim["mallory"].leave()
+    sim.run(until=3.0)
+    bob = sim["bob"].stack
+    assert bob.left == {3}
+    bob.wire.next_tag = 12345  # a change is under way
+    key = SendingKey(secret, sim.now, AES)
+    key._counter = 10**6
+    forged = joined(encode(Packet(3, 1, b"x"), 12345, covers="nothing"))
+    bob.receive([(joined(key.seal(forged, sim.now)), "anywhere")], now=sim.now)
+    assert bob.counts["ahead"] == 0 and not bob.wire.ahead
+    assert bob.rejected["group"] == 1
+
+
 def test_keys_of_one_view_open_nothing_of_another_of_the_same_number(wire: Wire) -> None:
     """Two parts of a group that went on by themselves: numbers of views are the same, and one may know both."""
     other = view_of("alice", "bob", number=2, attempt=7)

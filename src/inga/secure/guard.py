@@ -234,6 +234,7 @@ class GroupGuard:
         """The packets in these datagrams that somebody has sealed who may speak so."""
         self._now = now
         by_id, unpack, rejected = self._by_id, HEAD.unpack_from, self.rejected
+        in_force = {} if self._keys is None else self._keys.receiving
         found: list[tuple[Buffer, Hashable]] = []
         spoken: list[tuple[int, Channel]] = []  # which of these came over whose channel
         for data, address in batch:
@@ -257,7 +258,9 @@ class GroupGuard:
                     spoken.append((len(found), owner))
                 elif not owner.may_say(plain) or type(address) is WayRound:
                     raise Forged("impostor")
-                elif address is not None:
+                elif (
+                    address is not None and in_force.get(owner.member) is key
+                ):  # who left has kept other keys
                     self._whereabouts.hear(owner.name, address, now)
                 found.append((plain, address))
             except (Forged, WireError) as error:
