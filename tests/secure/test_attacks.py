@@ -26,8 +26,8 @@ from inga.secure.guard import (
     PROCESSES_EACH,
     GroupGuard,
 )
-from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake
-from inga.secure.sealing import AES, EPOCHS_AHEAD, ReceivingKey, SendingKey, derive
+from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake, Other, PairKeys
+from inga.secure.sealing import AES, EPOCHS_AHEAD, HEAD, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
 from inga.session.session import Session
 from inga.sim.simulator import Sim
@@ -36,7 +36,7 @@ from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.wire.packet import encode
 from inga.wire.told import said
 
-from .helpers import SECRET, Wire, certified, known, meet, packet, tag, view_of, word
+from .helpers import OTHER_SECRET, SECRET, Wire, certified, known, meet, packet, tag, view_of, word
 
 FIRST = view_of("alice", "bob", "cathy")
 SECOND = view_of("alice", "cathy", number=2, attempt=1)
@@ -188,14 +188,22 @@ def test_answers_to_strangers_are_not_longer_than_their_words(wire: Wire) -> Non
     read = fresh.read_knock(fresh.read(fresh.knock(0.0))[1])._replace(id=alice._handshake.id)
     words.append(fresh.cookie(read, "alice", 0.0))
     assert {word[3] for word in words} == {KNOCK, COOKIE, ANSWER, CONFIRM, AES}
+    # And by such as know nothing: of no group that is secured, and of others with another secret or with certificates.
+    words.append(packet(FIRST, 1, b"")[: HEAD.size])
+    for other in (known(OTHER_SECRET), certified("bob")):
+        words += [
+            (word := Handshake("lunch", other, Random(6).randbytes, "bob").knock(0.0)),
+            word[:-1],
+            word[:40],
+        ]
     provoked = set()
-    for data in words:
-        alice.open([(data, "victim")], wire.now)
+    for number, data in enumerate(words):
+        alice.open([(data, f"victim{number}")], wire.now)
         for _, answer in alice.seal([], wire.now):
             assert len(joined(answer)) <= len(data), (data[3], joined(answer)[3])
             provoked.add((data[3], joined(answer)[3]))
         wire.now += KNOCK_EVERY
-    assert provoked >= {(KNOCK, ANSWER), (COOKIE, KNOCK)}
+    assert provoked >= {(KNOCK, ANSWER), (COOKIE, KNOCK), (words[-7][3], KNOCK)}
     assert PADDED[kind] == len(fresh.knock(0.0))
 
 
@@ -770,6 +778,10 @@ def test_no_key_is_in_what_people_see(wire: Wire) -> None:
 def test_nothing_with_keys_in_it_is_pickled(wire: Wire) -> None:
     alice = wire.guards["alice"]
     channel = next(iter(alice._channels.values()))
-    for each in (alice, alice._keys, channel, channel.receiving, SendingKey(bytes(32), 0.0, AES), SECRET):
-        with pytest.raises(TypeError):
-            pickle.dumps(each)
+    words, keys = alice._handshake, PairKeys(*(bytes([number]) * 32 for number in range(5)))
+    secrets = (alice, alice._keys, channel, channel.receiving, SendingKey(bytes(32), 0.0, AES), SECRET)
+    words_have = (words, words._credentials, words._privates, keys, Other(words.id, "alice", keys))
+    for each in (*secrets, *words_have):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pytest.raises(TypeError):
+                pickle.dumps(each, protocol)

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 from inga.model.errors import WireError
+from inga.model.view import Member
 from inga.secure.guard import (
     ADDRESSES_EACH,
     CHANNELS_EACH,
@@ -18,6 +19,7 @@ from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, Othe
 from inga.secure.sealing import AES, EPOCH_SECONDS, EPOCHS_AHEAD
 from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import MOVED
+from inga.session.newcomer import Newcomer
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, joined
 
@@ -210,6 +212,15 @@ def test_keys_of_handshakes_are_forgotten_also_by_one_that_says_nothing(wire: Wi
     assert guard._handshake._locals._known != []
     wire.run(seconds=GOOD_FOR + 1.0)
     assert guard._handshake._privates._known == guard._handshake._locals._known == []
+
+
+def test_keys_of_handshakes_are_forgotten_also_by_one_that_waits_to_be_let_in() -> None:
+    wire = Wire()
+    guard = wire.add("alice", known())
+    newcomer = Newcomer("lunch", Member("alice", 1), now=0.0, guard=guard)
+    while newcomer.wake < 10 * GOOD_FOR:
+        newcomer.tick(newcomer.wake)
+    assert 1 <= len(guard._handshake._privates._known) <= 3
 
 
 def test_one_that_speaks_from_many_places_is_known_by_few(wire: Wire) -> None:

@@ -266,7 +266,7 @@ class GroupGuard:
             except (Forged, WireError) as error:
                 rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
                 if str(error) == "plain":
-                    self._tell(address, WRONG["plain"])
+                    self._tell(address, WRONG["plain"], len(data))
         # Whoever reads these asks who speaks from their address. Anybody can hand on what another has said as if it came
         # from its own: then nobody knows any more who said what was opened before that.
         for at, channel in reversed(spoken):
@@ -351,10 +351,10 @@ class GroupGuard:
                 raise Forged("malformed")
         except KeysError as error:
             self.rejected[error.reason] += 1
-            self._tell(address, f"cannot prove who it is: {error}")
+            self._tell(address, f"cannot prove who it is: {error}", len(data))
         except Forged as error:
             if str(error) in WRONG:
-                self._tell(address, WRONG[str(error)])
+                self._tell(address, WRONG[str(error)], len(data))
             raise
 
     def _spend(self, budget: Supply) -> None:
@@ -715,12 +715,16 @@ class GroupGuard:
         told, self._notices = self._notices, []
         return told
 
-    def _tell(self, address: Hashable, why: str) -> None:
-        """Tell a person, once of each that fails."""
+    def _tell(self, address: Hashable, why: str, size: int) -> None:
+        """Tell a person, once of each that fails. `size`: octets of what it said."""
         where = as_text(address)
         if where not in self.failures and len(self.failures) < FAILED_MAX:
             self._notices.append(Notice("stranger.refused", f"whoever is at {printable(where)} {why}"))
-            self._knock(_at(address))  # so that it sees the difference, too
+            # So that it sees the difference, too. Not with more than it has said: it may not be where that came from.
+            if size >= self._handshake.padded:
+                self._knock(_at(address))
+            else:
+                self._out.append((_at(address), self._handshake.sign()))
         if len(self.failures) < FAILED_MAX:
             self.failures[where] = why
 

@@ -24,12 +24,12 @@ import hmac
 from collections.abc import Callable
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.secure.credentials import CERTIFICATE, SECRET, Credentials
-from inga.secure.sealing import KEY, MAGIC, TAG, VERSION, Forged, derive
+from inga.secure.sealing import HEAD, KEY, MAGIC, TAG, VERSION, Forged, NotPickled, derive
 from inga.wire.told import Told, said
 
 if TYPE_CHECKING:
@@ -94,8 +94,11 @@ class PairKeys(NamedTuple):
     def __repr__(self) -> str:
         return "<PairKeys of a handshake>"
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:  # a named tuple inherits from nothing else
+        raise TypeError("keys are not pickled")
 
-class ShortLived:
+
+class ShortLived(NotPickled):
     """Octets made by chance that only we know: the newest for what begins, those before for what is under way."""
 
     def __init__(self, entropy: Callable[[int], bytes]) -> None:
@@ -121,7 +124,7 @@ class ShortLived:
         self._known.clear()
 
 
-class Handshake:
+class Handshake(NotPickled):
     """Makes and reads the words of handshakes of one group, by one process."""
 
     def __init__(
@@ -130,7 +133,7 @@ class Handshake:
         """`entropy(n)` gives `n` random octets. `name` is our own."""
         self._credentials = credentials
         self._entropy = entropy
-        self._padded = PADDED[credentials.kind]
+        self.padded: int = PADDED[credentials.kind]
         self._privates = ShortLived(entropy)  # with which we knock
         self._locals = ShortLived(entropy)  # from which those follow with which we answer
         self._group = derive(b"", "group", group)
@@ -176,6 +179,11 @@ class Handshake:
         public = public_of(self._privates.newest(now))
         return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie))
 
+    def sign(self) -> bytes:
+        """What shows somebody without our keys that this group has some: the beginning of a knock, as short as anything that
+        we look at, since who asks for it may be anybody."""
+        return self._head(KNOCK).ljust(HEAD.size, b"\0")
+
     def read_knock(self, data: bytes) -> Knock:
         knock, public, cookie, rest = self._parts(data, ID, KEY, PROOF)
         self._check_padding(data, rest)
@@ -184,7 +192,7 @@ class Handshake:
     @property
     def is_long(self) -> bool:
         """Whether our answers are longer than knocks."""
-        return self.longest > self._padded
+        return self.longest > self.padded
 
     @property
     def longest(self) -> int:
@@ -273,10 +281,10 @@ class Handshake:
         return content + self._proof(content)
 
     def _pad(self, content: bytes) -> bytes:
-        return content.ljust(self._padded - PROOF, b"\0")
+        return content.ljust(self.padded - PROOF, b"\0")
 
     def _check_padding(self, data: bytes, rest: bytes) -> None:
-        if len(data) != self._padded - PROOF or rest.strip(b"\0"):
+        if len(data) != self.padded - PROOF or rest.strip(b"\0"):
             raise Forged("malformed")
 
     def _parts(self, data: bytes, *sizes: int) -> list[bytes]:
@@ -328,6 +336,9 @@ class Other(NamedTuple):
     id: bytes
     name: str
     keys: PairKeys
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("keys are not pickled")
 
 
 def process_of(name: str, chance: bytes) -> bytes:

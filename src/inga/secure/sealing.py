@@ -83,6 +83,13 @@ def load_ciphers() -> None:
         raise UsageError("secured groups need the package cryptography: pip install 'inga[secure]'") from None
 
 
+class NotPickled:
+    """Something with keys in it, which stay in the memory of this process."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("keys are not pickled")
+
+
 class _Epoch:
     """One key of a sender, and what both sides derive from it."""
 

@@ -123,6 +123,9 @@ class Newcomer:
 
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
         """Ask (again), or found the group."""
+        guard = self.guard
+        if guard is not None and guard.wake is not None and guard.wake <= now:
+            guard.tick(now)
         said = self._tick(now)
         return said if self.guard is None else self.guard.seal(said, now)
 
