@@ -16,9 +16,11 @@ from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.secure import guard as guard_module
+from inga.secure import handshake
 from inga.secure.credentials import KnownSecret
 from inga.secure.guard import (
     CHANNELS_EACH,
+    COOKIES,
     HANDSHAKES_A_SECOND,
     HEARD_WITHIN,
     KNOCK_EVERY,
@@ -26,7 +28,18 @@ from inga.secure.guard import (
     PROCESSES_EACH,
     GroupGuard,
 )
-from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake, Other, PairKeys
+from inga.secure.handshake import (
+    ANSWER,
+    CONFIRM,
+    COOKIE,
+    GOOD_FOR,
+    KNOCK,
+    PADDED,
+    WORD_MAX,
+    Handshake,
+    Other,
+    PairKeys,
+)
 from inga.secure.sealing import AES, EPOCHS_AHEAD, HEAD, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
 from inga.session.session import Session
@@ -255,12 +268,101 @@ def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) 
     assert state(alice) == before
 
 
+@pytest.mark.parametrize("begins", ["alice", "late"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, *, is_there: bool) -> None:
+    """They take every turn that they get: from addresses made up, or from one host that is there and has all its cookies."""
+    alice, credentials = wire.guards["alice"], wire.guards["alice"]._handshake._credentials
+    late = wire.add("late", credentials, alice._name)
+    strangers = [Handshake("lunch", credentials, Random(number).randbytes, "eve") for number in range(60)]
+
+    def floods(source: str, to: str, said: bytes) -> bool:
+        """Before anything else comes to one of the two, from hosts that have not said anything yet, or from one that has."""
+        guard = {"alice": alice, "late": late}.get(to)
+        for number, stranger in enumerate(strangers if guard is not None else ()):
+            where = f"eve:{number}" if is_there else f"made up {len(wire.tape)} {number}"
+            knock = guard._handshake.read_knock(guard._handshake.read(stranger.knock(wire.now))[1])
+            cookie, token = (
+                handshake._cookie(local(guard), knock, where),
+                handshake._token(local(guard), where),
+            )
+            proofs = cookie + token if is_there else bytes(32)
+            answer = guard._handshake.id + stranger.id + knock.public + bytes(16) + proofs[16:] + bytes(16)
+            confirm = stranger.id + guard._handshake.id + knock.public + proofs[:16]
+            for data in (
+                stranger.knock(wire.now, proofs[:16]),
+                stranger._proven((stranger._head(ANSWER) + answer).ljust(200, b"x")),
+                stranger._proven((stranger._head(CONFIRM) + confirm).ljust(200, b"x")),
+            ):
+                guard.open([(data, where)], wire.now)
+            guard._out.clear()
+        return True
+
+    def local(guard: GroupGuard) -> bytes:
+        return guard._handshake._locals.newest(wire.now)
+
+    wire.passes = floods
+    names = {"alice": "late", "late": "alice"}
+    for _ in range(4):
+        wire.run((begins, Direct(names[begins]), word(b"hello")))
+        wire.now += KNOCK_EVERY
+    assert word(b"hello") in wire.heard[names[begins]]
+    assert wire.rejected("alice")["flood"] > 100
+
+
+def test_who_answers_what_all_have_heard_shows_in_a_flood_that_it_is_there() -> None:
+    """A knock for everybody says nothing that only one place has heard."""
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, known())
+    bob = wire.guards["bob"]
+    while not bob._answers.is_busy(wire.now):
+        bob._answers.take("eve", wire.now)
+    wire.run(("bob", EVERYBODY, word(b"hello")))
+    assert wire.heard["alice"] == [word(b"hello")]
+    assert [data[3] for _, _, data in wire.tape[:5]] == [KNOCK, ANSWER, KNOCK, ANSWER, CONFIRM]
+    assert {len(data) for _, _, data in wire.tape[:4]} == {PADDED[1]}  # and nobody says more for it
+    assert wire.rejected("bob") == {"flood": 1}
+
+
+def test_those_who_ask_get_so_many_cookies_and_no_more(wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    knock = Handshake("lunch", alice._handshake._credentials, Random(5).randbytes, "eve").knock(0.0)
+    for number in range(5000):
+        alice.open([(knock, f"made up {number}")], wire.now)
+    kinds = [data[3] for data in wire.answers("alice")]
+    assert kinds.count(COOKIE) == COOKIES
+    assert kinds.count(ANSWER) <= guard_module.HANDSHAKES
+
+
+@pytest.mark.parametrize("kind", [ANSWER, CONFIRM])
+def test_words_that_are_repeated_are_not_answered_for_ever(few: None, kind: int) -> None:
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, known())
+    wire.passes = lambda source, to, data: data[3] != AES  # so that what was confirmed may have been lost
+    meet(wire, "alice", "bob")
+    source, to, data = next(each for each in wire.tape if each[2][3] == kind)
+    for _ in range(1000):
+        wire.guards[to].open([(data, source)], wire.now)
+    assert 1 <= len(wire.answers(to)) <= 2 * HANDSHAKES
+    assert wire.rejected(to)["flood"] >= 1000 - HANDSHAKES
+
+
+def test_long_words_are_not_looked_at(wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "eve")
+    for size in (WORD_MAX + 1, 1 << 20):
+        assert wire.give("alice", stranger._head(ANSWER).ljust(size, b"x")) == []
+    assert wire.rejected("alice") == {"malformed": 2}
+
+
 def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> None:
     alice = wire.guards["alice"]
     stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
     for _ in range(int(HANDSHAKES)):  # from now on cookies are asked for
-        if alice._knocks.has(wire.now, HANDSHAKES / 2):
-            alice._knocks.take(wire.now)
+        if not alice._knocks.is_busy(wire.now):
+            alice._knocks.take("here", wire.now)
     alice.open([(stranger.knock(0.0), "here")], wire.now)
     cookie = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
     assert cookie is not None

@@ -66,14 +66,14 @@ class Sides(NamedTuple):
         return self.alice.knock(now)
 
     def answer(self, knock: bytes, now: float = 0.0) -> bytes:
-        return self.bob.answer(self.bob.read_knock(content(self.bob, knock, KNOCK)), now)
+        return self.bob.answer(self.bob.read_knock(content(self.bob, knock, KNOCK)), "there", now)
 
     def judge(self, answer: bytes, now: float = 0.0) -> tuple[Other, bytes]:
         read = self.alice.read_answer(content(self.alice, answer, ANSWER))
         if read is None:
             raise NotForUs
         other, public = self.alice.judge(read, now)
-        return other, self.alice.confirm(public, other)
+        return other, self.alice.confirm(public, other, read.cookie)
 
     def finish(self, confirm: bytes, now: float = 0.0) -> Other:
         read = self.bob.read_confirm(content(self.bob, confirm, CONFIRM))
@@ -189,7 +189,7 @@ def answered_by(credentials: Credentials, name: str) -> tuple[Other, bytes]:
         Handshake("lunch", credentials, entropy, name),
     )
     knock = sides.bob.read_knock(content(sides.bob, sides.knock(), KNOCK))
-    return sides.judge(sides.bob.answer(knock, 0.0))
+    return sides.judge(sides.bob.answer(knock, "there", 0.0))
 
 
 def test_certificates_that_are_not_taken() -> None:
@@ -481,16 +481,19 @@ def test_whose_answers_are_longer_asks_for_cookies() -> None:
         knock = sides.knock()
         read = sides.bob.read_knock(content(sides.bob, knock, KNOCK))
         assert sides.bob.is_long
-        assert len(sides.bob.answer(read, 0.0)) > len(knock)
+        assert len(sides.bob.answer(read, "there", 0.0)) > len(knock)
 
 
 def test_is_long_counts_right(sides: Sides) -> None:
     """To the octet: the longest name that is not long."""
     credentials, entropy = sides.bob._credentials, Random(2).randbytes
-    named = (Handshake("lunch", credentials, entropy, "b" * size) for size in range(1, 250))
-    bob = [each for each in named if not each.is_long][-1]
+    named = [Handshake("lunch", credentials, entropy, "b" * size) for size in range(1, 250)]
+    first = next(index for index, each in enumerate(named) if each.is_long)
+    bob, long = named[first - 1 : first + 1]
     knock = sides.knock()
-    assert len(bob.answer(bob.read_knock(content(bob, knock, KNOCK)), 0.0)) == len(knock)
+    read = bob.read_knock(content(bob, knock, KNOCK))
+    assert len(bob.answer(read, "there", 0.0)) == bob.longest == len(knock)
+    assert len(long.answer(read, "there", 0.0)) == long.longest == len(knock) + 1
 
 
 # Nothing is shown

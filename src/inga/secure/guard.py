@@ -37,7 +37,7 @@ from inga.secure.handshake import (
     Other,
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
-from inga.secure.shares import Shares
+from inga.secure.shares import Shares, Turns
 from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
@@ -88,6 +88,9 @@ LOOK, LOOK_MAX = 0.02, 1.0
 
 HANDSHAKES, HANDSHAKES_A_SECOND = 512.0, 200.0
 """Words of handshakes of one kind that are worked on at once, and how many more each second."""
+
+COOKIES, COOKIES_A_SECOND = 2048.0, 1000.0
+"""The same of what says only that others are to show where they are, which costs little."""
 
 HEARD_WITHIN = 1.0
 """Seconds within which one that is heard needs no other channel."""
@@ -203,9 +206,10 @@ class GroupGuard:
         self._made: dict[
             tuple[bytes, bytes], Channel
         ] = {}  # by process and its key: handshakes that are over
-        self._knocks, self._cookies, self._answers, self._confirms = (
-            Supply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(4)
+        self._knocks, self._cookies, self._answers, self._confirms, self._repeats = (
+            Turns(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(5)
         )
+        self._asked = Turns(COOKIES_A_SECOND, COOKIES)  # those who are to show that they are there
         self._of_name = Shares(OF_NAME_A_SECOND, OF_NAME)
         self._asks_cookies = self._handshake.is_long
         self.ways = WaysRound(
@@ -337,7 +341,7 @@ class GroupGuard:
             elif kind == COOKIE:
                 cookie = self._handshake.read_cookie(content)
                 if cookie is not None:
-                    self._spend(self._cookies)
+                    self._spend(self._cookies, address)
                     self._knock(_at(address), cookie)
             elif kind == ANSWER:
                 answer = self._handshake.read_answer(content)
@@ -357,9 +361,9 @@ class GroupGuard:
                 self._tell(address, WRONG[str(error)], len(data))
             raise
 
-    def _spend(self, budget: Supply) -> None:
+    def _spend(self, turns: Turns, address: Hashable) -> None:
         """Do something that others make us do, unless they make us do too much."""
-        if not budget.take(self._now):
+        if not turns.take(address, self._now):
             raise Forged("flood")
 
     def _on_knock(self, knock: Knock, address: Hashable) -> None:
@@ -370,16 +374,17 @@ class GroupGuard:
         if channel is not None and self._now - channel.heard < HEARD_WITHIN:
             return  # it is there already
         handshake, now, where = self._handshake, self._now, as_text(address)
-        asks = self._asks_cookies or not self._knocks.has(now, HANDSHAKES / 2)
+        asks = self._asks_cookies or self._knocks.is_busy(now)
         if asks and not handshake.is_there(knock, where, now):
+            self._spend(self._asked, address)
             self._out.append((_at(address), handshake.cookie(knock, where, now)))
             return
-        self._spend(self._knocks)
+        self._spend(self._knocks, address)
         known = self._made.get((knock.id, knock.public))
         if known is not None:  # it has confirmed this one, and may not know any more where we are
             self._say_at(address, known, b"")
             return
-        self._out.append((_at(address), handshake.answer(knock, now)))
+        self._out.append((_at(address), handshake.answer(knock, where, now)))
         self._wake_by(now + GOOD_FOR)
 
     def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
@@ -387,12 +392,18 @@ class GroupGuard:
         known = self._made.get((answer.id, answer.public))
         if known is not None:
             if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
+                self._spend(self._repeats, address)
                 self._out.append((_at(address), known.confirm))
             return
-        self._spend(self._answers)
-        other, public = self._handshake.judge(answer, self._now)
+        where, handshake = as_text(address), self._handshake
+        if self._answers.is_busy(self._now) and not handshake.is_expected(answer, where, self._now):
+            self._spend(self._asked, address)
+            self._knock(_at(address))  # if it is there, it answers this one
+            raise Forged("flood")
+        self._spend(self._answers, address)
+        other, public = handshake.judge(answer, self._now)
         channel = self._channel(other, address, is_ours=True)
-        channel.confirm = self._handshake.confirm(public, other)
+        channel.confirm = handshake.confirm(public, other, answer.cookie)
         self._out.append((_at(address), channel.confirm))
         self._open_channel(channel, answer.public, address)
 
@@ -401,11 +412,15 @@ class GroupGuard:
         _check_way(knock.id, address)
         known = self._made.get((knock.id, knock.public))
         if known is not None:  # it has not heard that we heard it
+            self._spend(self._repeats, address)
             self._say(known, b"")
             if isinstance(address, WayRound) and known.via != address:
                 self._say_at(address, known, b"")
             return
-        self._spend(self._confirms)
+        is_busy = self._confirms.is_busy(self._now)
+        if is_busy and not self._handshake.is_there(knock, as_text(address), self._now):
+            raise Forged("flood")  # it cannot say what we told it there
+        self._spend(self._confirms, address)
         channel = self._channel(self._handshake.finish(confirmed, self._now), address, is_ours=False)
         self._open_channel(channel, knock.public, address)
         self._say(channel, b"")
@@ -475,14 +490,14 @@ class GroupGuard:
 
     def _knock(self, to: Address, cookie: bytes = NO_COOKIE) -> None:
         """Say that we are there, to one or to all who hear it."""
-        now = self._now
+        now, where = self._now, as_text(to.address) if isinstance(to, (Outsider, Direct)) else ""
         if cookie == NO_COOKIE:
             if now - self._knocked.get(to, -1.0) < KNOCK_EVERY:
                 return
             if len(self._knocked) > CHANNELS_MAX:
                 self._knocked.clear()
             self._knocked[to] = now
-        self._out.append((to, self._handshake.knock(now, cookie)))
+        self._out.append((to, self._handshake.knock(now, cookie, where)))
         self._wake_by(now + GOOD_FOR)
 
     def _wake_by(self, when: float) -> None:

@@ -9,8 +9,12 @@ Both keys are forgotten two minutes later at most: who finds a secret or a priva
 said before. B remembers nothing of A until A has proven who it is: B's key follows from A's knock and from something only
 B knows, and is computed once more when A confirms.
 
-A knock is as long as a cookie and, nearly always, longer than an answer; where it is not, a cookie is asked for. So nobody
-can be flooded in somebody else's name.
+A knock is as long as a cookie and, nearly always, as an answer; where it is not, a cookie is asked for. So nobody can be
+flooded in somebody else's name.
+
+Words also bring back what was said to where they come from: an answer the token of the knock, a confirmation the cookie of
+the answer. Both follow from an address. They cost nothing to check, and when many words come only those are looked at whose
+senders are where they say.
 
 A process is known by a number that follows from its name and from chance. What chance gave is told with the name, sealed,
 so a number has one name, and nobody can prove another for it.
@@ -47,6 +51,9 @@ TALKS = Struct(">HBBB4s")
 PADDED = {SECRET: 256, CERTIFICATE: 1024}
 """Octets of a knock, and of a cookie, by credentials: answers hold these, and should not be longer."""
 
+WORD_MAX = 4096
+"""Octets of a word: of what is longer nothing is looked at. No member says more."""
+
 FRESH_FOR, GOOD_FOR = 60.0, 120.0
 """Seconds for which a key begins handshakes, and for which it ends them. Then it is forgotten."""
 
@@ -62,6 +69,7 @@ class Knock(NamedTuple):
     id: bytes
     public: bytes
     cookie: bytes
+    token: bytes = bytes(PROOF)
 
 
 class AnsweredKnock(NamedTuple):
@@ -70,6 +78,8 @@ class AnsweredKnock(NamedTuple):
     id: bytes
     public: bytes
     salt: bytes
+    token: bytes
+    cookie: bytes
     head: bytes
     sealed: bytes
 
@@ -154,6 +164,8 @@ class Handshake(NotPickled):
             raise Forged("truncated") from None
         if (magic, version) != (MAGIC, VERSION):
             raise Forged("version")
+        if len(data) > WORD_MAX:
+            raise Forged("malformed")
         if group != self._group[:4]:
             raise Forged("group")
         if credentials != self._credentials.kind:
@@ -175,9 +187,11 @@ class Handshake(NotPickled):
 
     # What is said
 
-    def knock(self, now: float, cookie: bytes = NO_COOKIE) -> bytes:
+    def knock(self, now: float, cookie: bytes = NO_COOKIE, where: str = "") -> bytes:
+        """For the one that is there; for all, if that is not said."""
         public = public_of(self._privates.newest(now))
-        return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie))
+        token = _token(self._locals.newest(now), where)
+        return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie + token))
 
     def sign(self) -> bytes:
         """What shows somebody without our keys that this group has some: the beginning of a knock, as short as anything that
@@ -185,9 +199,9 @@ class Handshake(NotPickled):
         return self._head(KNOCK).ljust(HEAD.size, b"\0")
 
     def read_knock(self, data: bytes) -> Knock:
-        knock, public, cookie, rest = self._parts(data, ID, KEY, PROOF)
+        knock, public, cookie, token, rest = self._parts(data, ID, KEY, PROOF, PROOF)
         self._check_padding(data, rest)
-        return Knock(knock, public, cookie)
+        return Knock(knock, public, cookie, token)
 
     @property
     def is_long(self) -> bool:
@@ -198,7 +212,7 @@ class Handshake(NotPickled):
     def longest(self) -> int:
         """Octets of our answers, which are the longest words that we say."""
         sealed = self._proof_of_us("answer", b"")
-        return TALKS.size + 2 * ID + KEY + PROOF + len(sealed) + TAG + PROOF
+        return TALKS.size + 2 * ID + KEY + 3 * PROOF + len(sealed) + TAG + PROOF
 
     def is_there(self, knock: Knock, address: str, now: float) -> bool:
         """Whether it shows a cookie that was sent there, and not long ago."""
@@ -218,20 +232,42 @@ class Handshake(NotPickled):
         self._check_padding(data, rest)
         return cookie if whose == self.id else None
 
-    def answer(self, knock: Knock, now: float) -> bytes:
-        """Our part, for one that knocked."""
-        private = _private_for(self._locals.newest(now), knock)
+    def is_expected(self, answer: "AnsweredKnock", address: str, now: float) -> bool:
+        """Whether we knocked there, and not long ago: at that door alone, as everybody hears what is for all."""
+        return any(
+            hmac.compare_digest(answer.token, _token(local, address)) for local in self._locals.good(now)
+        )
+
+    def answer(self, knock: Knock, address: str, now: float) -> bytes:
+        """Our part, for one that knocked from there."""
+        local = self._locals.newest(now)
+        private = _private_for(local, knock)
         public = public_of(private)
         keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public)
         salt = self._entropy(PROOF)  # what is said may differ when it is said again, and so does its key
-        head = self._head(ANSWER) + knock.id + self.id + public + salt
+        head = (
+            self._head(ANSWER)
+            + knock.id
+            + self.id
+            + public
+            + salt
+            + knock.token
+            + _cookie(local, knock, address)
+        )
         content = self._proof_of_us("answer", keys.transcript)
+        content = content.ljust(
+            self.padded - len(head) - TAG - PROOF
+        )  # so that a knock is no longer than an answer
         return self._proven(head + _seal(derive(keys.answer, salt), content, head))
 
     def read_answer(self, data: bytes) -> "AnsweredKnock | None":
         """What somebody says that has heard us knock; None if it is not for us."""
-        whose, other, public, salt, sealed = self._parts(data, ID, ID, KEY, PROOF)
-        return AnsweredKnock(other, public, salt, data[: -len(sealed)], sealed) if whose == self.id else None
+        whose, other, public, salt, token, cookie, sealed = self._parts(
+            data, ID, ID, KEY, PROOF, PROOF, PROOF
+        )
+        if whose != self.id:
+            return None
+        return AnsweredKnock(other, public, salt, token, cookie, data[: -len(sealed)], sealed)
 
     def judge(self, answer: "AnsweredKnock", now: float) -> "tuple[Other, bytes]":
         """Who has answered our knock, and the public key of ours that it was made for."""
@@ -245,18 +281,18 @@ class Handshake(NotPickled):
             return self._judged("answer", keys, answer.id, content), public
         raise Forged("stale")
 
-    def confirm(self, public: bytes, other: "Other") -> bytes:
-        """Who we are, for one that answered. Made once for each answer, and repeated as it is."""
-        head = self._head(CONFIRM) + self.id + other.id + public
+    def confirm(self, public: bytes, other: "Other", cookie: bytes) -> bytes:
+        """Who we are, for one that answered with that cookie. Made once for each answer, and repeated as it is."""
+        head = self._head(CONFIRM) + self.id + other.id + public + cookie
         content = self._proof_of_us("confirm", other.keys.transcript)
         return self._proven(head + _seal(other.keys.confirm, content, head))
 
     def read_confirm(self, data: bytes) -> "ConfirmedKnock | None":
         """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
-        other, whose, public, sealed = self._parts(data, ID, ID, KEY)
+        other, whose, public, cookie, sealed = self._parts(data, ID, ID, KEY, PROOF)
         if whose != self.id:
             return None
-        return ConfirmedKnock(Knock(other, public, NO_COOKIE), data[: -len(sealed)], sealed)
+        return ConfirmedKnock(Knock(other, public, cookie), data[: -len(sealed)], sealed)
 
     def finish(self, confirmed: "ConfirmedKnock", now: float) -> "Other":
         """Who it is that knocked, and has confirmed."""
@@ -352,6 +388,10 @@ def _private_for(local: bytes, knock: Knock) -> bytes:
 
 def _cookie(local: bytes, knock: Knock, address: str) -> bytes:
     return derive(local, "cookie", knock.id, address)[:PROOF]
+
+
+def _token(local: bytes, address: str) -> bytes:
+    return derive(local, "token", address)[:PROOF]
 
 
 def public_of(private: bytes) -> bytes:

@@ -8,6 +8,10 @@ SHARES_MAX = 4096
 """Those whose budgets are remembered, the latest that asked. Another begins with a full one, as one long forgotten would."""
 
 
+SHARE = 8
+"""One host gets this part of what there is for all, while there is not enough for all."""
+
+
 class Shares:
     """Budgets by what they belong to, each made when it is first asked for."""
 
@@ -23,3 +27,27 @@ class Shares:
         if len(self._supplies) > SHARES_MAX:
             del self._supplies[next(iter(self._supplies))]
         return supply.take(now)
+
+
+class Turns:
+    """A budget for all. Once half of it is spent each host has its share, so that one of them does not use it up."""
+
+    def __init__(self, rate: float, most: float) -> None:
+        self._all = Supply(rate, most)
+        self._of_host = Shares(rate / SHARE, most / SHARE)
+
+    def is_busy(self, now: float) -> bool:
+        """Whether half is spent. Then it is worth to ask whether somebody is where it says."""
+        return not self._all.has(now, self._all.most / 2)
+
+    def take(self, address: Hashable, now: float) -> bool:
+        """A turn for somebody who speaks from there."""
+        if self.is_busy(now) and not self._of_host.take(_host(address), now):
+            return False
+        return self._all.take(now)
+
+
+def _host(address: Hashable) -> Hashable:
+    if isinstance(address, tuple):
+        return address[0]
+    return str(address).rpartition(":")[0] or address
