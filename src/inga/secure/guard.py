@@ -222,6 +222,7 @@ class GroupGuard:
         self._now = 0.0
         self.wake: float | None = None
         self.rejected: Counter[str] = Counter()  # datagrams, by reason
+        self.opened = 0
         self._notices: list[Notice] = []
         self.failures: dict[
             str, str
@@ -255,6 +256,7 @@ class GroupGuard:
                 if key is None:
                     raise Forged("key")
                 plain = key.open(data, kind, key_id, counter)
+                self.opened += 1
                 owner = key.owner
                 if type(owner) is Channel:
                     if not self._hear_from(owner, plain, address):
