@@ -14,7 +14,7 @@ pytest.importorskip("cryptography")
 
 from inga.model.errors import WireError
 from inga.model.packet import Packet
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.secure import guard as guard_module
 from inga.secure import handshake
 from inga.secure.credentials import KnownSecret
@@ -42,12 +42,14 @@ from inga.secure.handshake import (
 )
 from inga.secure.sealing import AES, EPOCHS_AHEAD, HEAD, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
+from inga.session.description import described
+from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.sim.simulator import Sim
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.wire.packet import encode
-from inga.wire.told import said
+from inga.wire.told import Told, said
 
 from .helpers import OTHER_SECRET, SECRET, Wire, certified, known, meet, packet, tag, view_of, word
 
@@ -765,6 +767,50 @@ def test_one_that_is_certified_and_no_member_gets_no_keys_of_the_first_view() ->
     assert wire.heard["mallory"] == [] and wire.heard["bob"] == [packet(FIRST, 0, b"among us")]
     wire.run(("mallory", EVERYBODY, packet(FIRST, 0, b"I am alice")))
     assert wire.heard["bob"] == [packet(FIRST, 0, b"among us")]
+
+
+def test_nobody_hands_out_a_view_of_others() -> None:
+    """Mallory, who is certified, makes a view in which everybody is but she, and knows all its keys."""
+    for names in (("alice", "bob", "cathy"), ("alice", "mallory", "cathy")):
+        wire = Wire()
+        for name in ("alice", "mallory"):
+            wire.add(name, certified(name))
+        meet(wire, "alice", "mallory")
+        view = View(2, tuple(map(Member, names)), "causal", leader=1, attempt=1)
+        newcomer = Newcomer("lunch", view.members[0], now=0.0, guard=wire.guards["alice"])
+        secret = wire.guards["mallory"].wrap("alice", bytes(32))
+        told = Told.read(
+            said(
+                "welcome",
+                **described(view),
+                group=f"{newcomer.group:08x}",
+                host="mallory",
+                secret=secret,
+                cuts=[],
+            )
+        )
+        if "mallory" in names:
+            newcomer._learn(told, 0.0)  # as any member can, and docs/security.md says so
+            assert newcomer.view == view
+        else:
+            with pytest.raises(WireError, match="impostor"):
+                newcomer._learn(told, 0.0)
+            assert newcomer.view is None
+
+
+def test_a_view_whose_tag_somebody_chose_has_keys_of_its_own(wire: Wire) -> None:
+    """Who comes chooses its incarnation until the next view has the tag of the one in force."""
+    without(wire)
+    third = view_of("alice", "cathy", number=3, attempt=1)
+    for name, me in (("alice", 0), ("cathy", 1)):
+        wire.guards[name].expect(tag(SECOND), third, me, bytes(32))
+        wire.guards[name].enter(tag(SECOND), third, me, wire.now)
+    sealed = joined(
+        wire.guards["cathy"].seal(
+            [(EVERYBODY, joined(encode(Packet(1, 3, b"x"), tag(SECOND), covers="nothing")))], wire.now
+        )[0][1]
+    )
+    assert len(wire.give("alice", sealed, "cathy")) == 1
 
 
 def test_a_hello_of_a_member_of_a_first_view_gets_no_secret(wire: Wire) -> None:

@@ -202,7 +202,7 @@ class GroupGuard:
         self._recent: deque[tuple[float, bytes]] = deque(maxlen=WAITING_MAX)  # words to all
         self._keys: ViewKeys | None = None
         self._past: deque[ViewKeys] = deque()
-        self._expected: dict[int, ViewKeys] = {}
+        self._expected: dict[tuple[int, int], ViewKeys] = {}  # by number and tag
         self._made: dict[
             tuple[bytes, bytes], Channel
         ] = {}  # by process and its key: handshakes that are over
@@ -594,20 +594,21 @@ class GroupGuard:
 
     def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
         """This view may follow: what is said in it can be read from now on."""
-        if tag in self._expected or any(each.tag == tag for each in (self._keys, *self._past) if each):
+        known = (self._keys, *self._past, *self._expected.values())
+        if any(each is not None and each.is_of(view.number, tag) for each in known):
             return  # the same keys once more would count from the start
         keys = ViewKeys(tag, view, me, secret, self._now, is_first=False, kind=self._kind)
         keys.learn_all(self._by_id)
-        self._expected[tag] = keys
+        self._expected[view.number, tag] = keys
         while len(self._expected) > EXPECTED_MAX:
             self._expected.pop(next(iter(self._expected))).forget()
 
     def enter(self, tag: int, view: View, me: int, now: float) -> None:
         """This view is in force from now on."""
         self._now = now
-        if self._keys is not None and self._keys.tag == tag:
+        if self._keys is not None and self._keys.is_of(view.number, tag):
             return
-        keys = self._expected.pop(tag, None)
+        keys = self._expected.pop((view.number, tag), None)
         if keys is None:
             keys = ViewKeys(tag, view, me, self.fresh(), now, is_first=True, kind=self._kind)
         for other in self._expected.values():
