@@ -49,5 +49,6 @@ class Turns:
 
 def _host(address: Hashable) -> Hashable:
     if isinstance(address, tuple):
-        return address[0]
+        host: Hashable = address[0]
+        return host
     return str(address).rpartition(":")[0] or address
