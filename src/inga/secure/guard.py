@@ -37,7 +37,7 @@ from inga.secure.handshake import (
     Other,
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
-from inga.secure.shares import Shares, Turns
+from inga.secure.shares import FairSupply, SupplyOfEach
 from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
@@ -207,10 +207,10 @@ class GroupGuard:
             tuple[bytes, bytes], Channel
         ] = {}  # by process and its key: handshakes that are over
         self._knocks, self._cookies, self._answers, self._confirms, self._repeats = (
-            Turns(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(5)
+            FairSupply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(5)
         )
-        self._asked = Turns(COOKIES_A_SECOND, COOKIES)  # those who are to show that they are there
-        self._of_name = Shares(OF_NAME_A_SECOND, OF_NAME)
+        self._asked = FairSupply(COOKIES_A_SECOND, COOKIES)  # those who are to show that they are there
+        self._of_name = SupplyOfEach(OF_NAME_A_SECOND, OF_NAME)
         self._asks_cookies = self._handshake.is_long
         self.ways = WaysRound(
             self._handshake.id, self._channels, self._by_name, self._by_address, self._say_at, self._knock
@@ -363,7 +363,7 @@ class GroupGuard:
                 self._tell(address, WRONG[str(error)], len(data))
             raise
 
-    def _spend(self, turns: Turns, address: Hashable) -> None:
+    def _spend(self, turns: FairSupply, address: Hashable) -> None:
         """Do something that others make us do, unless they make us do too much."""
         if not turns.take(address, self._now):
             raise Forged("flood")

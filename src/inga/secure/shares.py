@@ -12,7 +12,7 @@ SHARE = 8
 """One host gets this part of what there is for all, while there is not enough for all."""
 
 
-class Shares:
+class SupplyOfEach:
     """Budgets by what they belong to, each made when it is first asked for."""
 
     def __init__(self, rate: float, most: float) -> None:
@@ -29,12 +29,12 @@ class Shares:
         return supply.take(now)
 
 
-class Turns:
+class FairSupply:
     """A budget for all. Once half of it is spent each host has its share, so that one of them does not use it up."""
 
     def __init__(self, rate: float, most: float) -> None:
         self._all = Supply(rate, most)
-        self._of_host = Shares(rate / SHARE, most / SHARE)
+        self._of_host = SupplyOfEach(rate / SHARE, most / SHARE)
 
     def is_busy(self, now: float) -> bool:
         """Whether half is spent. Then it is worth to ask whether somebody is where it says."""
