@@ -56,8 +56,9 @@ from inga.objects.order import Clock
 from inga.objects.roster import Pairs, Roster
 from inga.recipes import Options, find
 from inga.secure.guard import GroupGuard
-from inga.secure.handshake import Other, PairKeys
-from inga.secure.sealing import AES, derive
+from inga.secure.handshake import ANSWER, PROOF, Other, PairKeys
+from inga.secure.sealing import AES, Forged, derive
+from inga.secure.shares import SupplyOfEach
 from inga.session.alarms import Alarms
 from inga.session.closing import Cut
 from inga.session.gathering import Gathering
@@ -985,6 +986,31 @@ def processes_that_have_proven_who_they_are(n: int) -> bool:
     guard.seal([(Outsider(f"there:{k}"), word(b"hello")) for k in range(n)], 1.0)
     (answer,) = {len(each) == n for each in (guard._channels, guard._waiting)}
     return answer
+
+
+@bound("secure.guard.PROCESSES_EACH")
+def processes_of_one_name(n: int) -> bool:
+    guard = guard_of()
+    open_channels(guard, n, "bob")
+    return len(guard._channels) == n
+
+
+@bound("secure.shares.SHARES_MAX")
+def those_with_a_budget_of_their_own(n: int) -> bool:
+    budgets = SupplyOfEach(0.0, 1.0)
+    for whose in range(n):
+        assert budgets.take(whose, 0.0)
+    return not budgets.take(0, 0.0)  # the first is still known, and has spent it
+
+
+@bound("secure.handshake.WORD_MAX")
+def octets_of_a_word(n: int) -> bool:
+    words = guard_of()._handshake
+    try:
+        words.read(words._proven(words._head(ANSWER).ljust(n - PROOF, b"x")))
+    except Forged:
+        return False
+    return True
 
 
 @bound("secure.guard.NAMESAKES_MAX")

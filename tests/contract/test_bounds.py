@@ -42,17 +42,17 @@ NO_BOUNDS = {
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX corba.broker.managed.MEMBERS_MAX
         secure.carrying.ERRANDS_MAX secure.carrying.CARRIED_MAX secure.carrying.HANDED_MAX
-        secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES
+        secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES secure.guard.COOKIES secure.guard.OF_NAME
         secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
     "so much a second, or what something costs of that": """
         stack.chain.ELSEWHERE stack.budget.ANSWERS stack.budget.UNIT session.hearing.OUTSIDE_WORDS session.hearing.ADDRESSES layers.reliable.REPLAYED
-        corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND secure.carrying.CARRIED_A_SECOND secure.carrying.HANDED_A_SECOND""",
+        corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND secure.guard.COOKIES_A_SECOND secure.guard.OF_NAME_A_SECOND secure.carrying.CARRIED_A_SECOND secure.carrying.HANDED_A_SECOND""",
     "a factor or a weight, not a limit": """
         layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN layers.sequenced.WAITS
         session.handover.PIECES session.handover.SAYS session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
-        stack.waits.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
+        stack.waits.BACK_OFF secure.shares.SHARE layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """
         corba.multicast.transport.UNLIMITED
@@ -252,6 +252,9 @@ VALUES = {
     "secure.guard.EXPECTED_MAX": 4,
     "secure.guard.CHANNELS_MAX": 1024,
     "secure.guard.NAMESAKES_MAX": 4,
+    "secure.guard.PROCESSES_EACH": 8,
+    "secure.handshake.WORD_MAX": 4096,
+    "secure.shares.SHARES_MAX": 4096,
     "secure.guard.WAITING_MAX": 8,
     "secure.guard.FAILED_MAX": 64,
     "layers.flow.WINDOW_MIN": 1 << 16,

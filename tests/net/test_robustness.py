@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import inga
+from inga.keys.secret import Secret
 from inga.model.packet import Packet
 from inga.net import tcp
 from inga.net.hosts import Hosts
@@ -294,6 +295,62 @@ def test_an_impostor_does_not_take_the_place_of_a_member(run: Run, party: Party,
                     pass
             bob.post(b"once more")
             assert await texts(alice, 1) == ["once more"]
+
+    run(main(), loop=loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_impostor_does_not_take_the_place_of_a_member_that_comes_back(
+    run: Run, party: Party, loop: str
+) -> None:
+    """In a secured group: it is there before her, and stays there."""
+
+    async def main() -> None:
+        async with party(2, "tcp", secret=Secret(bytes(range(32)))) as (alice, bob):
+            carrier: Any = bob.carrier
+            place = alice.carrier.place  # type: ignore[attr-defined]
+            calls = [await asyncio.open_connection(*carrier.place) for _ in range(DOUBLES_MAX - 1)]
+            for _, writer in calls:
+                writer.write(greeting(place))
+            await until(lambda: [each.place for each in carrier._all].count(place) == DOUBLES_MAX)
+            for _ in range(2):
+                alices = carrier.connections[place]
+                alices._transport.abort()
+                await until(lambda: carrier.connections.get(place) not in (alices, None))  # noqa: B023
+                alice.post(b"I am back")
+                assert await texts(bob, 1) == ["I am back"]
+                await until(
+                    lambda: carrier.connections[place].is_proven
+                )  # and the others get nothing any more
+                bob.post(b"to alice")
+                assert await texts(alice, 1) == ["to alice"]
+            for _, writer in calls:
+                writer.close()
+
+    run(main(), loop=loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_impostor_that_is_there_first_does_not_keep_a_member_out(
+    run: Run, place: Place, group_name: str, loop: str
+) -> None:
+    where, secret = place("tcp", 2), Secret(bytes(range(32)))
+
+    async def main() -> None:
+        async with inga.join(group_name, "bob", secret=secret, **where) as bob:
+            carrier: Any = bob.carrier
+            members = carrier._members
+            (alices,) = [each for each in members if each != carrier.place]
+            calls = [await asyncio.open_connection(*carrier.place) for _ in range(2)]
+            for _, writer in calls:
+                writer.write(greeting(alices))
+            await until(lambda: alices in carrier.connections)
+            async with inga.join(group_name, "alice", secret=secret, **where) as alice:
+                await asyncio.gather(alice.ready(), bob.ready())
+                bob.post(b"to alice")
+                assert await texts(alice, 1) == ["to alice"]
+            for _, writer in calls:
+                writer.close()
 
     run(main(), loop=loop)
 

@@ -14,7 +14,7 @@ from inga.keys.authority import Authority
 from inga.keys.identity import Identity
 from inga.keys.secret import Secret
 from inga.model.errors import KeysError
-from inga.net.carrier import UdpCarrier
+from inga.net.carrier import MulticastCarrier, UdpCarrier
 from inga.net.guarding import warn_plain
 from inga.net.sieve import LARGE
 
@@ -273,8 +273,31 @@ def test_a_secret_is_read_from_a_file(run: Run, party: Party, tmp_path: Path) ->
     run(talk())
 
 
-def test_plain_groups_say_so_once(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("order", "remedy"), [("causal", "pass secret= or identity="), ("remiop", "cannot be: keep its network")]
+)
+def test_plain_groups_say_so_once(
+    run: Run,
+    place: Place,
+    group_name: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    order: str,
+    remedy: str,
+) -> None:
+    """But for those on one machine, where there is nobody to tell them from."""
     warn_plain.cache_clear()
-    warn_plain("room")
-    warn_plain("room")
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["group room is not secured"]
+    where = place("udp", 2)
+
+    async def talk() -> None:
+        for _ in range(2):
+            async with inga.join(group_name, "alice", order=order, **where):
+                pass
+
+    run(talk())
+    assert not [each for each in caplog.records if each.event == "group.plain"]  # type: ignore[attr-defined]
+    far = property(lambda self: False, lambda self, value: None)
+    monkeypatch.setattr(MulticastCarrier, "is_loopback", far, raising=False)
+    run(talk())
+    (told,) = [each.getMessage() for each in caplog.records if each.event == "group.plain"]  # type: ignore[attr-defined]
+    assert told.startswith(f"group {group_name} is not secured:") and remedy in told

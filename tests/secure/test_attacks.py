@@ -5,6 +5,7 @@ the secret, or a certificate of its own name. Some have been members and kept ev
 """
 
 import pickle
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -13,21 +14,44 @@ pytest.importorskip("cryptography")
 
 from inga.model.errors import WireError
 from inga.model.packet import Packet
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.secure import guard as guard_module
+from inga.secure import handshake
 from inga.secure.credentials import KnownSecret
-from inga.secure.guard import HANDSHAKES_A_SECOND, HEARD_WITHIN, KNOCK_EVERY, GroupGuard
-from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake
-from inga.secure.sealing import AES, ReceivingKey, SendingKey, derive
+from inga.secure.guard import (
+    CHANNELS_EACH,
+    COOKIES,
+    HANDSHAKES_A_SECOND,
+    HEARD_WITHIN,
+    KNOCK_EVERY,
+    OF_NAME,
+    PROCESSES_EACH,
+    GroupGuard,
+)
+from inga.secure.handshake import (
+    ANSWER,
+    CONFIRM,
+    COOKIE,
+    GOOD_FOR,
+    KNOCK,
+    PADDED,
+    WORD_MAX,
+    Handshake,
+    Other,
+    PairKeys,
+)
+from inga.secure.sealing import AES, EPOCHS_AHEAD, HEAD, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
+from inga.session.description import described
+from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.sim.simulator import Sim
 from inga.stack.native import Direct, Outsider
-from inga.stack.stack import EVERYBODY, joined
+from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.wire.packet import encode
-from inga.wire.told import said
+from inga.wire.told import Told, said
 
-from .helpers import SECRET, Wire, certified, known, meet, packet, tag, view_of, word
+from .helpers import OTHER_SECRET, SECRET, Wire, certified, known, meet, packet, tag, view_of, word
 
 FIRST = view_of("alice", "bob", "cathy")
 SECOND = view_of("alice", "cathy", number=2, attempt=1)
@@ -174,19 +198,27 @@ def test_answers_to_strangers_are_not_longer_than_their_words(wire: Wire) -> Non
     for guard in wire.guards.values():
         for channel in guard._channels.values():
             channel.heard -= 10.0
-    fresh = Handshake("lunch", alice._handshake._credentials, Random(5).randbytes)
+    fresh = Handshake("lunch", alice._handshake._credentials, Random(5).randbytes, "anybody")
     words = [data for _, _, data in wire.tape] + [fresh.knock(0.0)]
     read = fresh.read_knock(fresh.read(fresh.knock(0.0))[1])._replace(id=alice._handshake.id)
     words.append(fresh.cookie(read, "alice", 0.0))
     assert {word[3] for word in words} == {KNOCK, COOKIE, ANSWER, CONFIRM, AES}
+    # And by such as know nothing: of no group that is secured, and of others with another secret or with certificates.
+    words.append(packet(FIRST, 1, b"")[: HEAD.size])
+    for other in (known(OTHER_SECRET), certified("bob")):
+        words += [
+            (word := Handshake("lunch", other, Random(6).randbytes, "bob").knock(0.0)),
+            word[:-1],
+            word[:40],
+        ]
     provoked = set()
-    for data in words:
-        alice.open([(data, "victim")], wire.now)
+    for number, data in enumerate(words):
+        alice.open([(data, f"victim{number}")], wire.now)
         for _, answer in alice.seal([], wire.now):
             assert len(joined(answer)) <= len(data), (data[3], joined(answer)[3])
             provoked.add((data[3], joined(answer)[3]))
         wire.now += KNOCK_EVERY
-    assert provoked >= {(KNOCK, ANSWER), (COOKIE, KNOCK)}
+    assert provoked >= {(KNOCK, ANSWER), (COOKIE, KNOCK), (words[-7][3], KNOCK)}
     assert PADDED[kind] == len(fresh.knock(0.0))
 
 
@@ -197,7 +229,7 @@ def test_who_knocks_in_a_flood_has_to_be_where_it_says(few: None, wire: Wire) ->
     before = state(alice)
     answered = asked = 0
     for number in range(int(HANDSHAKES)):
-        data = Handshake("lunch", credentials, Random(100 + number).randbytes).knock(0.0)
+        data = Handshake("lunch", credentials, Random(100 + number).randbytes, "anybody").knock(0.0)
         alice.open([(data, f"spoofed{number}")], where)
         kinds = [each[3] for each in wire.answers("alice")]
         answered += kinds.count(ANSWER)
@@ -221,7 +253,7 @@ def test_who_knocks_in_a_flood_has_to_be_where_it_says(few: None, wire: Wire) ->
 def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) -> None:
     """By one that knows what everybody knows; with a secret it is by one that has it."""
     alice = wire.guards["alice"]
-    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
     before = state(alice)
     for number in range(int(HANDSHAKES) + 100):
         rest = stranger._head(kind) + (
@@ -238,12 +270,101 @@ def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) 
     assert state(alice) == before
 
 
+@pytest.mark.parametrize("begins", ["alice", "late"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, *, is_there: bool) -> None:
+    """They take every turn that they get: from addresses made up, or from one host that is there and has all its cookies."""
+    alice, credentials = wire.guards["alice"], wire.guards["alice"]._handshake._credentials
+    late = wire.add("late", credentials, alice._name)
+    strangers = [Handshake("lunch", credentials, Random(number).randbytes, "eve") for number in range(60)]
+
+    def floods(source: str, to: str, said: bytes) -> bool:
+        """Before anything else comes to one of the two, from hosts that have not said anything yet, or from one that has."""
+        guard = {"alice": alice, "late": late}.get(to)
+        for number, stranger in enumerate(strangers if guard is not None else ()):
+            where = f"eve:{number}" if is_there else f"made up {len(wire.tape)} {number}"
+            knock = guard._handshake.read_knock(guard._handshake.read(stranger.knock(wire.now))[1])
+            cookie, token = (
+                handshake._cookie(local(guard), knock, where),
+                handshake._token(local(guard), where),
+            )
+            proofs = cookie + token if is_there else bytes(32)
+            answer = guard._handshake.id + stranger.id + knock.public + bytes(16) + proofs[16:] + bytes(16)
+            confirm = stranger.id + guard._handshake.id + knock.public + proofs[:16]
+            for data in (
+                stranger.knock(wire.now, proofs[:16]),
+                stranger._proven((stranger._head(ANSWER) + answer).ljust(200, b"x")),
+                stranger._proven((stranger._head(CONFIRM) + confirm).ljust(200, b"x")),
+            ):
+                guard.open([(data, where)], wire.now)
+            guard._out.clear()
+        return True
+
+    def local(guard: GroupGuard) -> bytes:
+        return guard._handshake._locals.newest(wire.now)
+
+    wire.passes = floods
+    names = {"alice": "late", "late": "alice"}
+    for _ in range(4):
+        wire.run((begins, Direct(names[begins]), word(b"hello")))
+        wire.now += KNOCK_EVERY
+    assert word(b"hello") in wire.heard[names[begins]]
+    assert wire.rejected("alice")["flood"] > 100
+
+
+def test_who_answers_what_all_have_heard_shows_in_a_flood_that_it_is_there() -> None:
+    """A knock for everybody says nothing that only one place has heard."""
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, known())
+    bob = wire.guards["bob"]
+    while not bob._answers.is_busy(wire.now):
+        bob._answers.take("eve", wire.now)
+    wire.run(("bob", EVERYBODY, word(b"hello")))
+    assert wire.heard["alice"] == [word(b"hello")]
+    assert [data[3] for _, _, data in wire.tape[:5]] == [KNOCK, ANSWER, KNOCK, ANSWER, CONFIRM]
+    assert {len(data) for _, _, data in wire.tape[:4]} == {PADDED[1]}  # and nobody says more for it
+    assert wire.rejected("bob") == {"flood": 1}
+
+
+def test_those_who_ask_get_so_many_cookies_and_no_more(wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    knock = Handshake("lunch", alice._handshake._credentials, Random(5).randbytes, "eve").knock(0.0)
+    for number in range(5000):
+        alice.open([(knock, f"made up {number}")], wire.now)
+    kinds = [data[3] for data in wire.answers("alice")]
+    assert kinds.count(COOKIE) == COOKIES
+    assert kinds.count(ANSWER) <= guard_module.HANDSHAKES
+
+
+@pytest.mark.parametrize("kind", [ANSWER, CONFIRM])
+def test_words_that_are_repeated_are_not_answered_for_ever(few: None, kind: int) -> None:
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, known())
+    wire.passes = lambda source, to, data: data[3] != AES  # so that what was confirmed may have been lost
+    meet(wire, "alice", "bob")
+    source, to, data = next(each for each in wire.tape if each[2][3] == kind)
+    for _ in range(1000):
+        wire.guards[to].open([(data, source)], wire.now)
+    assert 1 <= len(wire.answers(to)) <= 2 * HANDSHAKES
+    assert wire.rejected(to)["flood"] >= 1000 - HANDSHAKES
+
+
+def test_long_words_are_not_looked_at(wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "eve")
+    for size in (WORD_MAX + 1, 1 << 20):
+        assert wire.give("alice", stranger._head(ANSWER).ljust(size, b"x")) == []
+    assert wire.rejected("alice") == {"malformed": 2}
+
+
 def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> None:
     alice = wire.guards["alice"]
-    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
     for _ in range(int(HANDSHAKES)):  # from now on cookies are asked for
-        if alice._knocks.has(wire.now, HANDSHAKES / 2):
-            alice._knocks.take(wire.now)
+        if not alice._knocks.is_busy(wire.now):
+            alice._knocks.take("here", wire.now)
     alice.open([(stranger.knock(0.0), "here")], wire.now)
     cookie = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
     assert cookie is not None
@@ -275,11 +396,64 @@ def test_nobody_takes_the_place_of_another_process() -> None:
     assert word(b"still you?") not in wire.heard["mallory"]
 
 
+def test_nobody_keeps_a_process_out_by_taking_its_number() -> None:
+    """Mallory, who is certified, has heard bob's number on the wire, and meets alice before he does."""
+    wire = Wire()
+    for name in ("alice", "bob", "mallory"):
+        wire.add(name, certified(name))
+    bob = wire.guards.pop("bob")
+    wire.guards["mallory"]._handshake.id = bob._handshake.id
+    wire.run(("mallory", Direct("alice"), word(b"I am the one")))
+    assert wire.heard["alice"] == []
+    wire.guards["bob"] = bob
+    wire.run(("mallory", Direct("alice"), word(b"I am the one")), ("bob", Direct("alice"), word(b"hello")))
+    assert wire.heard["alice"] == [word(b"hello")]
+
+
+def test_one_certificate_takes_the_place_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mallory starts more processes than a guard remembers; those of members stay, and so do some of hers."""
+    monkeypatch.setattr(guard_module, "CHANNELS_MAX", 6)
+    wire = Wire()
+    for name in FIRST.names:
+        wire.add(name, certified(name))
+    wire.enter(FIRST, *FIRST.names)
+    wire.run(seconds=1.0)
+    alice, members = wire.guards["alice"], set(wire.guards["alice"]._channels)
+    wire.now += 30.0  # members need not talk
+    for number in range(10):
+        wire.guards = {"alice": alice}
+        wire.add(f"m{number}", certified("mallory"), "mallory")
+        wire.run((f"m{number}", Direct("alice"), word(b"x")))
+        wire.now += 1.0
+    assert members < set(alice._channels)
+    assert len(alice._channels) == 6
+    assert alice.wrap("bob", bytes(32)) is not None
+
+
+def test_processes_of_one_name_are_few() -> None:
+    wire = Wire()
+    alice = wire.add("alice", certified("alice"))
+    for number in range(3 * int(OF_NAME)):
+        wire.guards = {"alice": alice}
+        wire.add(f"m{number}", certified("mallory"), "mallory")
+        wire.run((f"m{number}", Direct("alice"), word(b"x")))
+        wire.now += 0.02
+    assert len(wire.heard["alice"]) <= OF_NAME + 10
+    assert len(alice._channels) == PROCESSES_EACH
+    assert len(alice._by_id) <= PROCESSES_EACH * CHANNELS_EACH * EPOCHS_AHEAD
+    assert wire.rejected("alice")["flood"] > OF_NAME
+    wire.add("bob", certified("bob"))
+    wire.run(("bob", Direct("alice"), word(b"hello")))
+    assert wire.heard["alice"][-1] == word(b"hello")
+
+
 def test_half_a_handshake_leaves_nothing_behind(wire: Wire) -> None:
     alice = wire.guards["alice"]
     before = state(alice)
     for number in range(50):
-        stranger = Handshake("lunch", alice._handshake._credentials, Random(100 + number).randbytes)
+        stranger = Handshake(
+            "lunch", alice._handshake._credentials, Random(100 + number).randbytes, "anybody"
+        )
         alice.open([(stranger.knock(0.0), f"somewhere{number}")], wire.now)
         alice.seal([], wire.now)
     assert state(alice) == before
@@ -439,6 +613,31 @@ def test_one_that_has_left_says_nothing_in_later_views(wire: Wire) -> None:
     assert wire.give("alice", joined(old.sending.seal(late, wire.now)), "bob") == [late]
 
 
+def test_one_that_has_left_a_first_view_ends_no_change() -> None:
+    """Its key of the first view opens any tag, and which comes next can be told. Who speaks in the next view has seen that all
+    have what they need for it."""
+    rng = Random(1)
+    sim = Sim(
+        *("alice", "bob", "cathy", "mallory"),
+        seed=1,
+        record=False,
+        guard=lambda name: GroupGuard("lunch", name, known(), entropy=rng.randbytes, kind=AES),
+    )
+    sim.run(until=1.0)
+    guard = sim["mallory"].stack.guard
+    assert isinstance(guard, GroupGuard) and guard._keys is not None and guard._keys.is_first
+    secret = guard._keys.sending.secret
+    sim["mallory"].crash()
+    bob = sim["bob"].stack
+    bob.wire.next_tag = 12345  # a change is under way
+    key = SendingKey(secret, sim.now, AES)
+    key._counter = 10**6
+    forged = joined(encode(Packet(3, 1, b"x"), 12345, covers="nothing"))
+    bob.receive([(joined(key.seal(forged, sim.now)), "anywhere")], now=sim.now)
+    assert bob.counts["ahead"] == 0 and not bob.wire.ahead
+    assert bob.rejected["group"] == 1
+
+
 def test_keys_of_one_view_open_nothing_of_another_of_the_same_number(wire: Wire) -> None:
     """Two parts of a group that went on by themselves: numbers of views are the same, and one may know both."""
     other = view_of("alice", "bob", number=2, attempt=7)
@@ -570,6 +769,50 @@ def test_one_that_is_certified_and_no_member_gets_no_keys_of_the_first_view() ->
     assert wire.heard["bob"] == [packet(FIRST, 0, b"among us")]
 
 
+def test_nobody_hands_out_a_view_of_others() -> None:
+    """Mallory, who is certified, makes a view in which everybody is but she, and knows all its keys."""
+    for names in (("alice", "bob", "cathy"), ("alice", "mallory", "cathy")):
+        wire = Wire()
+        for name in ("alice", "mallory"):
+            wire.add(name, certified(name))
+        meet(wire, "alice", "mallory")
+        view = View(2, tuple(map(Member, names)), "causal", leader=1, attempt=1)
+        newcomer = Newcomer("lunch", view.members[0], now=0.0, guard=wire.guards["alice"])
+        secret = wire.guards["mallory"].wrap("alice", bytes(32))
+        told = Told.read(
+            said(
+                "welcome",
+                **described(view),
+                group=f"{newcomer.group:08x}",
+                host="mallory",
+                secret=secret,
+                cuts=[],
+            )
+        )
+        if "mallory" in names:
+            newcomer._learn(told, 0.0)  # as any member can, and docs/security.md says so
+            assert newcomer.view == view
+        else:
+            with pytest.raises(WireError, match="impostor"):
+                newcomer._learn(told, 0.0)
+            assert newcomer.view is None
+
+
+def test_a_view_whose_tag_somebody_chose_has_keys_of_its_own(wire: Wire) -> None:
+    """Who comes chooses its incarnation until the next view has the tag of the one in force."""
+    without(wire)
+    third = view_of("alice", "cathy", number=3, attempt=1)
+    for name, me in (("alice", 0), ("cathy", 1)):
+        wire.guards[name].expect(tag(SECOND), third, me, bytes(32))
+        wire.guards[name].enter(tag(SECOND), third, me, wire.now)
+    sealed = joined(
+        wire.guards["cathy"].seal(
+            [(EVERYBODY, joined(encode(Packet(1, 3, b"x"), tag(SECOND), covers="nothing")))], wire.now
+        )[0][1]
+    )
+    assert len(wire.give("alice", sealed, "cathy")) == 1
+
+
 def test_a_hello_of_a_member_of_a_first_view_gets_no_secret(wire: Wire) -> None:
     assert wire.guards["alice"].secret_for("bob") is None
 
@@ -596,15 +839,17 @@ class Outside:
         self.guard = GroupGuard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES)
         self.where = where
 
-    def says(self, do: str, **what: object) -> None:
+    def says(self, do: str, *, then: Sequence[bytes] = (), **what: object) -> None:
+        """`then`: what it hands on of others, at once."""
         made = Packet(9, 0, kind=Session.id)
         made.ext = said(do, **what, group=self.session.digest)
         datagram = encode(made, self.alice.lobby, covers="nothing")
-        self.talk(self.guard.seal([(Direct("alice"), datagram)], self.sim.now))
+        sends = self.guard.seal([(Direct("alice"), datagram)], self.sim.now)
+        self.talk([*sends, *((EVERYBODY, data) for data in then)])
 
-    def talk(self, sends: object) -> None:
+    def talk(self, sends: Sequence[tuple[Address, Datagram]]) -> None:
         while sends:
-            self.alice.receive([(joined(data), self.where) for _, data in sends], now=self.sim.now)  # type: ignore[attr-defined]
+            self.alice.receive([(joined(data), self.where) for _, data in sends], now=self.sim.now)
             heard = [
                 (joined(data), "alice")
                 for to, data in self.alice.ready(now=self.sim.now).send
@@ -619,6 +864,27 @@ def test_one_that_is_no_member_sends_nobody_away(do: str) -> None:
     mallory = Outside("mallory")
     who = "alice" if do in ("excluded", "double") else "bob"
     mallory.says(do, name=who, incarnation=1, view=1, itself=False, bound=False)
+    assert mallory.alice.rejected["impostor"] == 1
+    assert mallory.alice.left == set()
+
+
+@pytest.mark.parametrize("do", ["goodbye", "excluded", "double", "farewell", "here", "hello"])
+def test_nobody_speaks_for_one_whose_words_it_hands_on(do: str) -> None:
+    """Bob says something to whoever has knocked as alice did. Behind what mallory says, both from one place, it looks as if
+    bob had said all of it."""
+    mallory = Outside("mallory")
+    mallory.says("who", people=[])
+    sim, alice, bob = mallory.sim, mallory.alice.guard, mallory.sim["bob"].stack
+    assert isinstance(alice, GroupGuard) and isinstance(bob.guard, GroupGuard)
+    sim.run(until=3.0)
+    words = mallory.guard._handshake
+    known = next(public for process, public in bob.guard._made if process == alice._handshake.id)
+    knock = words._proven(words._pad(words._head(KNOCK) + alice._handshake.id + known + bytes(16)))
+    bob.receive([(knock, mallory.where)], now=sim.now)
+    said_by_bob = [joined(data) for to, data in bob.ready(now=sim.now).send if to == Direct(mallory.where)]
+    assert [data[3] for data in said_by_bob] == [AES]
+    birth = bob.member.incarnation
+    mallory.says(do, then=said_by_bob, name="bob", incarnation=birth, view=1, itself=False, bound=False)
     assert mallory.alice.rejected["impostor"] == 1
     assert mallory.alice.left == set()
 
@@ -660,6 +926,10 @@ def test_no_key_is_in_what_people_see(wire: Wire) -> None:
 def test_nothing_with_keys_in_it_is_pickled(wire: Wire) -> None:
     alice = wire.guards["alice"]
     channel = next(iter(alice._channels.values()))
-    for each in (alice, alice._keys, channel, channel.receiving, SendingKey(bytes(32), 0.0, AES), SECRET):
-        with pytest.raises(TypeError):
-            pickle.dumps(each)
+    words, keys = alice._handshake, PairKeys(*(bytes([number]) * 32 for number in range(5)))
+    secrets = (alice, alice._keys, channel, channel.receiving, SendingKey(bytes(32), 0.0, AES), SECRET)
+    words_have = (words, words._credentials, words._privates, keys, Other(words.id, "alice", keys))
+    for each in (*secrets, *words_have):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pytest.raises(TypeError):
+                pickle.dumps(each, protocol)

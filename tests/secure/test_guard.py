@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 from inga.model.errors import WireError
+from inga.model.view import Member
 from inga.secure.guard import (
     ADDRESSES_EACH,
     CHANNELS_EACH,
@@ -16,7 +17,9 @@ from inga.secure.guard import (
 )
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, Other, PairKeys
 from inga.secure.sealing import AES, EPOCH_SECONDS, EPOCHS_AHEAD
+from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import MOVED
+from inga.session.newcomer import Newcomer
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, joined
 
@@ -211,6 +214,15 @@ def test_keys_of_handshakes_are_forgotten_also_by_one_that_says_nothing(wire: Wi
     assert guard._handshake._privates._known == guard._handshake._locals._known == []
 
 
+def test_keys_of_handshakes_are_forgotten_also_by_one_that_waits_to_be_let_in() -> None:
+    wire = Wire()
+    guard = wire.add("alice", known())
+    newcomer = Newcomer("lunch", Member("alice", 1), now=0.0, guard=guard)
+    while newcomer.wake < 10 * GOOD_FOR:
+        newcomer.tick(newcomer.wake)
+    assert 1 <= len(guard._handshake._privates._known) <= 3
+
+
 def test_one_that_speaks_from_many_places_is_known_by_few(wire: Wire) -> None:
     meet(wire, "alice", "bob")
     alice, bob = wire.guards["alice"], wire.guards["bob"]
@@ -255,6 +267,31 @@ def test_those_who_are_forgotten_speak_from_nowhere(wire: Wire) -> None:
     assert wire.guards["alice"].places == {"bob"}
     assert wire.give("alice", late, "cathy") == [packet(FIRST, 2, b"late")]
     assert wire.guards["alice"].places == {"bob"}  # who was a member has kept its keys, and is none
+
+
+def test_one_that_has_left_takes_no_place_of_a_member(wire: Wire) -> None:
+    """It knows how everybody sealed in the view before, and a member that is silent there may be believed to be elsewhere."""
+    in_first_view(wire)
+    go_on(wire)
+    third = view_of("alice", "bob", number=3, attempt=1)
+    alice, bob = wire.guards["alice"], wire.guards["bob"]
+    old = alice.fresh()
+    for guard, me in ((alice, 0), (bob, 1)):
+        guard.expect(tag(third), third, me, old)
+    wire.enter(third, "alice", "bob")
+    go_on_to = view_of("alice", "bob", number=4, attempt=1)
+    new = alice.fresh()
+    for guard, me in ((alice, 0), (bob, 1)):
+        guard.expect(tag(go_on_to), go_on_to, me, new)
+    wire.enter(go_on_to, "alice", "bob")
+    wire.run(("bob", EVERYBODY, packet(go_on_to, 1, b"I am here")), seconds=2 * MOVED)
+    known = alice.places
+    past = ViewKeys(tag(third), third, 1, old, wire.now, is_first=False, kind=AES)
+    late = packet(third, 1, b"late")
+    assert wire.give("alice", joined(past.sending.seal(late, wire.now)), "port 2") == [late]
+    assert alice.places == known
+    assert wire.give("alice", sealed_by(wire, "bob", packet(go_on_to, 1, b"I moved")), "port 3")
+    assert alice.places == known | {"port 3"}
 
 
 def test_who_repeats_what_was_lost_is_not_taken_for_the_member(wire: Wire) -> None:

@@ -15,7 +15,7 @@ from inga.keys.authority import Authority
 from inga.keys.secret import Secret
 from inga.model.errors import KeysError, WireError
 from inga.secure import handshake
-from inga.secure.credentials import Credentials, signed
+from inga.secure.credentials import SECRET, Credentials, signed
 from inga.secure.handshake import (
     ANSWER,
     CONFIRM,
@@ -66,14 +66,14 @@ class Sides(NamedTuple):
         return self.alice.knock(now)
 
     def answer(self, knock: bytes, now: float = 0.0) -> bytes:
-        return self.bob.answer(self.bob.read_knock(content(self.bob, knock, KNOCK)), "bob", now)
+        return self.bob.answer(self.bob.read_knock(content(self.bob, knock, KNOCK)), "there", now)
 
     def judge(self, answer: bytes, now: float = 0.0) -> tuple[Other, bytes]:
         read = self.alice.read_answer(content(self.alice, answer, ANSWER))
         if read is None:
             raise NotForUs
         other, public = self.alice.judge(read, now)
-        return other, self.alice.confirm(public, other, "alice")
+        return other, self.alice.confirm(public, other, read.cookie)
 
     def finish(self, confirm: bytes, now: float = 0.0) -> Other:
         read = self.bob.read_confirm(content(self.bob, confirm, CONFIRM))
@@ -90,7 +90,9 @@ def make(request: pytest.FixtureRequest) -> Made:
 @pytest.fixture
 def sides(make: Made) -> Sides:
     entropy = Random(1).randbytes
-    return Sides(Handshake("lunch", make("alice"), entropy), Handshake("lunch", make("bob"), entropy))
+    return Sides(
+        Handshake("lunch", make("alice"), entropy, "alice"), Handshake("lunch", make("bob"), entropy, "bob")
+    )
 
 
 def content(reader: Handshake, word: bytes, kind: int) -> bytes:
@@ -130,15 +132,15 @@ def test_no_two_handshakes_end_with_the_same_keys(sides: Sides) -> None:
 
 def test_another_secret_proves_nothing() -> None:
     entropy = Random(1).randbytes
-    bob = Handshake("lunch", known(), entropy)
-    stranger = Handshake("lunch", known(OTHER_SECRET), entropy)
+    bob = Handshake("lunch", known(), entropy, "bob")
+    stranger = Handshake("lunch", known(OTHER_SECRET), entropy, "bob")
     with pytest.raises(Forged, match="unproven"):
         bob.read(stranger.knock(0.0))
 
 
 def test_words_of_another_group_are_not_taken(sides: Sides, make: Made) -> None:
     """Also where somebody writes the right name in front of them."""
-    elsewhere = Handshake("dinner", make("alice"), Random(2).randbytes)
+    elsewhere = Handshake("dinner", make("alice"), Random(2).randbytes, "alice")
     word = elsewhere.knock(0.0)
     with pytest.raises(Forged, match="group"):
         sides.bob.read(word)
@@ -153,15 +155,17 @@ def test_the_group_is_part_of_the_keys(make: Made) -> None:
     found = []
     for group in ("lunch", "dinner"):
         entropy = Random(1).randbytes
-        sides = Sides(Handshake(group, make("alice"), entropy), Handshake(group, make("bob"), entropy))
+        sides = Sides(
+            Handshake(group, make("alice"), entropy, "alice"), Handshake(group, make("bob"), entropy, "bob")
+        )
         found.append(sides.judge(sides.answer(sides.knock()))[0].keys)
     assert not set(found[0]) & set(found[1])
 
 
 def test_a_secret_is_no_certificate_nor_the_other_way_round() -> None:
     entropy = Random(1).randbytes
-    with_secret = Handshake("lunch", known(), entropy)
-    with_certificate = Handshake("lunch", certified("bob"), entropy)
+    with_secret = Handshake("lunch", known(), entropy, "bob")
+    with_certificate = Handshake("lunch", certified("bob"), entropy, "bob")
     for one, other in ((with_secret, with_certificate), (with_certificate, with_secret)):
         with pytest.raises(Forged, match="credentials"):
             one.read(other.knock(0.0))
@@ -172,7 +176,7 @@ def test_a_secret_is_no_certificate_nor_the_other_way_round() -> None:
 
 def test_no_older_version_is_taken(sides: Sides) -> None:
     word = sides.knock()
-    for version in (0, 2, 255):
+    for version in (0, 1, 3, 255):
         with pytest.raises(Forged, match="version"):
             sides.bob.read(proven(sides.alice, changed(word, 2, bytes([version]))))
 
@@ -180,9 +184,12 @@ def test_no_older_version_is_taken(sides: Sides) -> None:
 def answered_by(credentials: Credentials, name: str) -> tuple[Other, bytes]:
     """What alice thinks of one that answers so."""
     entropy = Random(1).randbytes
-    sides = Sides(Handshake("lunch", certified("alice"), entropy), Handshake("lunch", credentials, entropy))
+    sides = Sides(
+        Handshake("lunch", certified("alice"), entropy, "alice"),
+        Handshake("lunch", credentials, entropy, name),
+    )
     knock = sides.bob.read_knock(content(sides.bob, sides.knock(), KNOCK))
-    return sides.judge(sides.bob.answer(knock, name, 0.0))
+    return sides.judge(sides.bob.answer(knock, "there", 0.0))
 
 
 def test_certificates_that_are_not_taken() -> None:
@@ -294,6 +301,18 @@ def test_nobody_speaks_to_itself(sides: Sides) -> None:
     assert sides.bob.read_answer(content(sides.bob, answer, ANSWER)) is None
     assert sides.alice.read_confirm(content(sides.alice, confirm, CONFIRM)) is None
     assert sides.bob.read_cookie(content(sides.bob, cookie, COOKIE)) is None
+
+
+def test_a_number_of_a_process_has_one_name(sides: Sides) -> None:
+    """Mallory has heard bob's number, and is the first to say that it is hers. Or even knows from what it follows."""
+    make = (lambda name: known()) if sides.bob._credentials.kind == SECRET else certified
+    mallory = Handshake("lunch", make("mallory"), Random(3).randbytes, "mallory")
+    mallory.id = sides.bob.id
+    for chance in (mallory._chance, sides.bob._chance):
+        mallory._chance = chance
+        for forged in (sides._replace(bob=mallory), Sides(mallory, sides.alice)):
+            with pytest.raises(Forged, match="impostor"):
+                forged.finish(forged.judge(forged.answer(forged.knock()))[1])
 
 
 def test_an_answer_is_no_confirmation(sides: Sides) -> None:
@@ -442,7 +461,7 @@ def test_nothing_that_is_answered_is_longer_than_what_asked_for_it(sides: Sides)
     knock = sides.knock()
     assert len(knock) == PADDED[sides.alice._credentials.kind]
     assert len(sides.answer(knock)) <= len(knock)
-    assert not sides.bob.is_long("bob")
+    assert not sides.bob.is_long
     read = sides.bob.read_knock(content(sides.bob, knock, KNOCK))
     cookie = sides.bob.cookie(read, "there", 0.0)
     assert len(cookie) == len(knock)
@@ -456,19 +475,25 @@ def test_whose_answers_are_longer_asks_for_cookies() -> None:
     entropy = Random(1).randbytes
     wordy = AUTHORITY.issue("bob", hosts=[f"host{i}.example.org" for i in range(9)], now=MOMENT)
     for credentials, name in ((certified(wordy), "bob"), (known(), "b" * 200)):
-        sides = Sides(Handshake("lunch", credentials, entropy), Handshake("lunch", credentials, entropy))
+        sides = Sides(
+            Handshake("lunch", credentials, entropy, name), Handshake("lunch", credentials, entropy, name)
+        )
         knock = sides.knock()
         read = sides.bob.read_knock(content(sides.bob, knock, KNOCK))
-        assert sides.bob.is_long(name)
-        assert len(sides.bob.answer(read, name, 0.0)) > len(knock)
+        assert sides.bob.is_long
+        assert len(sides.bob.answer(read, "there", 0.0)) > len(knock)
 
 
 def test_is_long_counts_right(sides: Sides) -> None:
     """To the octet: the longest name that is not long."""
-    longest = max(size for size in range(100, 250) if not sides.bob.is_long("b" * size))
+    credentials, entropy = sides.bob._credentials, Random(2).randbytes
+    named = [Handshake("lunch", credentials, entropy, "b" * size) for size in range(1, 250)]
+    first = next(index for index, each in enumerate(named) if each.is_long)
+    bob, long = named[first - 1 : first + 1]
     knock = sides.knock()
-    read = sides.bob.read_knock(content(sides.bob, knock, KNOCK))
-    assert len(sides.bob.answer(read, "b" * longest, 0.0)) == len(knock)
+    read = bob.read_knock(content(bob, knock, KNOCK))
+    assert len(bob.answer(read, "there", 0.0)) == bob.longest == len(knock)
+    assert len(long.answer(read, "there", 0.0)) == long.longest == len(knock) + 1
 
 
 # Nothing is shown

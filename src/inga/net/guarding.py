@@ -39,13 +39,19 @@ def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> GroupG
 
 
 @cache
-def warn_plain(group: str) -> None:
+def warn_plain(group: str, order: str, *, can_be_secured: bool) -> None:
     """Say once that a group is open to everybody who reaches its network."""
+    remedy = "pass secret= or identity=, which `inga keys` makes"
+    if not can_be_secured:
+        remedy = (
+            f"order {order!r} speaks a wire format of others and cannot be: keep its network to yourselves"
+        )
     report(
         "group.plain",
         "group %s is not secured: whoever reaches its network can read what is said in it, speak in the name of members and "
-        "stall it; pass secret= or identity=, which `inga keys` makes",
+        "stall it; %s",
         group,
+        remedy,
     )
 
 

@@ -138,8 +138,8 @@ async def _membership(
     if guard is not None:
         carrier.datagram_max -= OVERHEAD
         carrier.guard = guard
-    elif recipe.wire == "inga" and not carrier.is_loopback:
-        warn_plain(group)
+    elif not carrier.is_loopback:
+        warn_plain(group, recipe.name, can_be_secured=recipe.wire == "inga")
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
     if trace is not None:

@@ -7,7 +7,9 @@ only happens to lose little.
 
 Anybody can call. Who has not said where it listens has a few hundred bytes and seconds for it, and makes room for the next
 caller when there are many; who says so has a buffer that grows with what it sends, and a turn as long as everybody's. Who
-says that it listens where another does that is connected has to wait until that connection ends.
+says that it listens where another does that is connected has to wait until that connection ends. In a secured group a
+greeting counts for nothing: what is for somebody goes over the connection over which something came last that was sealed,
+and until then over all that were called so.
 """
 
 import asyncio
@@ -196,13 +198,24 @@ class TcpCarrier(Carrier):
                 if other.place == place:
                     self.connections.setdefault(place, other)
 
+    def proved(self, connection: "_Connection") -> None:
+        """Something came over it that a guard has opened."""
+        connection.is_proven = True
+        if connection.place is not None and connection in self._all:
+            self.connections[connection.place] = connection
+
     def _write(self, place: HostPort | None, datagram: Datagram) -> None:
-        connection = None if place is None else self.connections.get(place)
         if place is None:
             self.counts["unresolved"] += 1
-        elif connection is None:
+            return
+        connection = self.connections.get(place)
+        if connection is None:
             self.counts["unconnected"] += 1
-        elif not connection.write(datagram):
+            return
+        if self.guard is not None and not connection.is_proven:
+            for other in [each for each in self._all if each.place == place and each is not connection]:
+                other.write(datagram)
+        if not connection.write(datagram):
             self.counts["dropped"] += 1
         else:
             self.sent += 1
@@ -231,6 +244,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._deliver = deliver
         self.place = place  # of the one at the other end, once it is known
         self.host = ""  # from which it calls
+        self.is_proven = False  # something was sealed that came over it
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray(LENGTH.size + GREETING_MAX if place is None else BUFFER_MIN)
@@ -314,7 +328,11 @@ class _Connection(asyncio.BufferedProtocol):
         if burst:
             self._carrier.received += len(burst)
             self._carrier.bytes_in += sum([len(frame) for frame, _ in burst])
+            guard = self._carrier.guard
+            opened = 0 if guard is None else guard.opened
             self._deliver(burst)
+            if guard is not None and guard.opened != opened:
+                self._carrier.proved(self)
         self._make_room(at, needed)
         is_paused = len(burst) == FRAMES_TURN
         if is_paused is not self._is_paused and not transport.is_closing():

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from inga.keys.identity import Identity
 from inga.keys.secret import Secret
 from inga.model.errors import WireError
-from inga.secure.sealing import derive
+from inga.secure.sealing import NotPickled, derive
 from inga.wire.told import Told
 
 SECRET, CERTIFICATE = 1, 2
@@ -34,7 +34,7 @@ class Credentials(Protocol):
         ...
 
 
-class KnownSecret:
+class KnownSecret(NotPickled):
     """Who knows the secret can read what the handshake says, and nobody else: there is nothing more to prove."""
 
     kind = SECRET
@@ -49,7 +49,7 @@ class KnownSecret:
         return
 
 
-class Certified:
+class Certified(NotPickled):
     """A signature over the handshake, by the key that the authority has certified for a name."""
 
     kind = CERTIFICATE

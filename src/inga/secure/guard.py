@@ -37,6 +37,7 @@ from inga.secure.handshake import (
     Other,
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
+from inga.secure.shares import FairSupply, SupplyOfEach
 from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
@@ -58,7 +59,15 @@ EXPECTED_MAX = 4
 """Views to come whose keys are known: attempts of a change."""
 
 CHANNELS_MAX = 1024
-"""Processes with which there is a channel; of more, the one that was silent for longest loses its own."""
+"""Processes with which there is a channel; of more, one loses its own whose name is in no view of ours, if there is one: that
+which was silent for longest."""
+
+PROCESSES_EACH = 8
+"""The same of one name, whoever it is: a certificate is good for as many processes as its owner likes."""
+
+OF_NAME, OF_NAME_A_SECOND = 64.0, 1.0
+"""Handshakes that come to an end with processes of one name, at once and how many more each second. Two processes begin one a
+minute, as long as they hear each other."""
 
 CHANNELS_EACH = 8
 """Channels with one process that are kept: it may have heard less of its latest handshakes than we."""
@@ -80,6 +89,9 @@ LOOK, LOOK_MAX = 0.02, 1.0
 
 HANDSHAKES, HANDSHAKES_A_SECOND = 512.0, 200.0
 """Words of handshakes of one kind that are worked on at once, and how many more each second."""
+
+COOKIES, COOKIES_A_SECOND = 2048.0, 1000.0
+"""The same of what says only that others are to show where they are, which costs little."""
 
 HEARD_WITHIN = 1.0
 """Seconds within which one that is heard needs no other channel."""
@@ -178,7 +190,7 @@ class GroupGuard:
         self._name = name
         self._entropy = entropy
         self._kind = kind
-        self._handshake = Handshake(group, credentials, entropy)
+        self._handshake = Handshake(group, credentials, entropy, name)
         self._by_id: dict[bytes, ReceivingKey] = {}
         self._channels: dict[bytes, Channel] = {}  # by process, over which we speak to it
         self._by_name: dict[str, Channel] = {}
@@ -191,14 +203,16 @@ class GroupGuard:
         self._recent: deque[tuple[float, bytes]] = deque(maxlen=WAITING_MAX)  # words to all
         self._keys: ViewKeys | None = None
         self._past: deque[ViewKeys] = deque()
-        self._expected: dict[int, ViewKeys] = {}
+        self._expected: dict[tuple[int, int], ViewKeys] = {}  # by number and tag
         self._made: dict[
             tuple[bytes, bytes], Channel
         ] = {}  # by process and its key: handshakes that are over
-        self._knocks, self._cookies, self._answers, self._confirms = (
-            Supply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(4)
+        self._knocks, self._cookies, self._answers, self._confirms, self._repeats = (
+            FairSupply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(5)
         )
-        self._asks_cookies = self._handshake.is_long(name)
+        self._asked = FairSupply(COOKIES_A_SECOND, COOKIES)  # those who are to show that they are there
+        self._of_name = SupplyOfEach(OF_NAME_A_SECOND, OF_NAME)
+        self._asks_cookies = self._handshake.is_long
         self.ways = WaysRound(
             self._handshake.id, self._channels, self._by_name, self._by_address, self._say_at, self._knock
         )
@@ -209,6 +223,7 @@ class GroupGuard:
         self._now = 0.0
         self.wake: float | None = None
         self.rejected: Counter[str] = Counter()  # datagrams, by reason
+        self.opened = 0
         self._notices: list[Notice] = []
         self.failures: dict[
             str, str
@@ -217,7 +232,7 @@ class GroupGuard:
     @property
     def longest_word(self) -> int:
         """Octets that we need to prove who we are, in one datagram."""
-        return self._handshake.longest(self._name)
+        return self._handshake.longest
 
     # What comes
 
@@ -225,7 +240,9 @@ class GroupGuard:
         """The packets in these datagrams that somebody has sealed who may speak so."""
         self._now = now
         by_id, unpack, rejected = self._by_id, HEAD.unpack_from, self.rejected
+        in_force = {} if self._keys is None else self._keys.receiving
         found: list[tuple[Buffer, Hashable]] = []
+        spoken: list[tuple[int, Channel]] = []  # which of these came over whose channel
         for data, address in batch:
             try:
                 if len(data) < HEAD.size:
@@ -240,19 +257,29 @@ class GroupGuard:
                 if key is None:
                     raise Forged("key")
                 plain = key.open(data, kind, key_id, counter)
+                self.opened += 1
                 owner = key.owner
                 if type(owner) is Channel:
                     if not self._hear_from(owner, plain, address):
                         continue
+                    spoken.append((len(found), owner))
                 elif not owner.may_say(plain) or type(address) is WayRound:
                     raise Forged("impostor")
-                elif address is not None:
+                elif (
+                    address is not None and in_force.get(owner.member) is key
+                ):  # who left has kept other keys
                     self._whereabouts.hear(owner.name, address, now)
                 found.append((plain, address))
             except (Forged, WireError) as error:
                 rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
                 if str(error) == "plain":
-                    self._tell(address, WRONG["plain"])
+                    self._tell(address, WRONG["plain"], len(data))
+        # Whoever reads these asks who speaks from their address. Anybody can hand on what another has said as if it came
+        # from its own: then nobody knows any more who said what was opened before that.
+        for at, channel in reversed(spoken):
+            if not self.speaks_for(found[at][1], channel.name):
+                del found[at]
+                rejected["impostor"] += 1
         if self.ways.inside:
             inside, self.ways.inside = self.ways.inside, []
             found += self.open(inside, now)
@@ -317,7 +344,7 @@ class GroupGuard:
             elif kind == COOKIE:
                 cookie = self._handshake.read_cookie(content)
                 if cookie is not None:
-                    self._spend(self._cookies)
+                    self._spend(self._cookies, address)
                     self._knock(_at(address), cookie)
             elif kind == ANSWER:
                 answer = self._handshake.read_answer(content)
@@ -331,15 +358,15 @@ class GroupGuard:
                 raise Forged("malformed")
         except KeysError as error:
             self.rejected[error.reason] += 1
-            self._tell(address, f"cannot prove who it is: {error}")
+            self._tell(address, f"cannot prove who it is: {error}", len(data))
         except Forged as error:
             if str(error) in WRONG:
-                self._tell(address, WRONG[str(error)])
+                self._tell(address, WRONG[str(error)], len(data))
             raise
 
-    def _spend(self, budget: Supply) -> None:
+    def _spend(self, turns: FairSupply, address: Hashable) -> None:
         """Do something that others make us do, unless they make us do too much."""
-        if not budget.take(self._now):
+        if not turns.take(address, self._now):
             raise Forged("flood")
 
     def _on_knock(self, knock: Knock, address: Hashable) -> None:
@@ -350,16 +377,17 @@ class GroupGuard:
         if channel is not None and self._now - channel.heard < HEARD_WITHIN:
             return  # it is there already
         handshake, now, where = self._handshake, self._now, as_text(address)
-        asks = self._asks_cookies or not self._knocks.has(now, HANDSHAKES / 2)
+        asks = self._asks_cookies or self._knocks.is_busy(now)
         if asks and not handshake.is_there(knock, where, now):
+            self._spend(self._asked, address)
             self._out.append((_at(address), handshake.cookie(knock, where, now)))
             return
-        self._spend(self._knocks)
+        self._spend(self._knocks, address)
         known = self._made.get((knock.id, knock.public))
         if known is not None:  # it has confirmed this one, and may not know any more where we are
             self._say_at(address, known, b"")
             return
-        self._out.append((_at(address), handshake.answer(knock, self._name, now)))
+        self._out.append((_at(address), handshake.answer(knock, where, now)))
         self._wake_by(now + GOOD_FOR)
 
     def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
@@ -367,12 +395,18 @@ class GroupGuard:
         known = self._made.get((answer.id, answer.public))
         if known is not None:
             if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
+                self._spend(self._repeats, address)
                 self._out.append((_at(address), known.confirm))
             return
-        self._spend(self._answers)
-        other, public = self._handshake.judge(answer, self._now)
+        where, handshake = as_text(address), self._handshake
+        if self._answers.is_busy(self._now) and not handshake.is_expected(answer, where, self._now):
+            self._spend(self._asked, address)
+            self._knock(_at(address))  # if it is there, it answers this one
+            raise Forged("flood")
+        self._spend(self._answers, address)
+        other, public = handshake.judge(answer, self._now)
         channel = self._channel(other, address, is_ours=True)
-        channel.confirm = self._handshake.confirm(public, other, self._name)
+        channel.confirm = handshake.confirm(public, other, answer.cookie)
         self._out.append((_at(address), channel.confirm))
         self._open_channel(channel, answer.public, address)
 
@@ -381,11 +415,15 @@ class GroupGuard:
         _check_way(knock.id, address)
         known = self._made.get((knock.id, knock.public))
         if known is not None:  # it has not heard that we heard it
+            self._spend(self._repeats, address)
             self._say(known, b"")
             if isinstance(address, WayRound) and known.via != address:
                 self._say_at(address, known, b"")
             return
-        self._spend(self._confirms)
+        is_busy = self._confirms.is_busy(self._now)
+        if is_busy and not self._handshake.is_there(knock, as_text(address), self._now):
+            raise Forged("flood")  # it cannot say what we told it there
+        self._spend(self._confirms, address)
         channel = self._channel(self._handshake.finish(confirmed, self._now), address, is_ours=False)
         self._open_channel(channel, knock.public, address)
         self._say(channel, b"")
@@ -395,6 +433,8 @@ class GroupGuard:
         known = self._channels.get(other.id)
         if known is not None and known.name != other.name:
             raise Forged("impostor")
+        if not self._of_name.take(other.name, self._now):
+            raise Forged("flood")
         where = None if isinstance(address, WayRound) else address
         return Channel(other, where, self._now, is_ours=is_ours, kind=self._kind, table=self._by_id)
 
@@ -420,10 +460,12 @@ class GroupGuard:
     def _expire(self) -> None:
         """Forget those who are silent and in no view of ours."""
         names = set() if self._keys is None else {*self._keys.view.names}
-        by_silence = sorted(self._channels.values(), key=lambda channel: channel.heard)
-        for channel in by_silence:
+        of_name = Counter(channel.name for channel in self._channels.values())
+        by_need = sorted(self._channels.values(), key=lambda channel: (channel.name in names, channel.heard))
+        for channel in by_need:
             is_silent = self._now - channel.heard > SILENT_MAX and channel.name not in names
-            if is_silent or len(self._channels) > CHANNELS_MAX:
+            if is_silent or len(self._channels) > CHANNELS_MAX or of_name[channel.name] > PROCESSES_EACH:
+                of_name[channel.name] -= 1
                 self._drop(channel.id)
         of_process: Counter[bytes] = Counter()
         for made, channel in reversed(list(self._made.items())):
@@ -451,14 +493,14 @@ class GroupGuard:
 
     def _knock(self, to: Address, cookie: bytes = NO_COOKIE) -> None:
         """Say that we are there, to one or to all who hear it."""
-        now = self._now
+        now, where = self._now, as_text(to.address) if isinstance(to, (Outsider, Direct)) else ""
         if cookie == NO_COOKIE:
             if now - self._knocked.get(to, -1.0) < KNOCK_EVERY:
                 return
             if len(self._knocked) > CHANNELS_MAX:
                 self._knocked.clear()
             self._knocked[to] = now
-        self._out.append((to, self._handshake.knock(now, cookie)))
+        self._out.append((to, self._handshake.knock(now, cookie, where)))
         self._wake_by(now + GOOD_FOR)
 
     def _wake_by(self, when: float) -> None:
@@ -553,20 +595,21 @@ class GroupGuard:
 
     def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
         """This view may follow: what is said in it can be read from now on."""
-        if tag in self._expected or any(each.tag == tag for each in (self._keys, *self._past) if each):
+        known = (self._keys, *self._past, *self._expected.values())
+        if any(each is not None and each.is_of(view.number, tag) for each in known):
             return  # the same keys once more would count from the start
         keys = ViewKeys(tag, view, me, secret, self._now, is_first=False, kind=self._kind)
         keys.learn_all(self._by_id)
-        self._expected[tag] = keys
+        self._expected[view.number, tag] = keys
         while len(self._expected) > EXPECTED_MAX:
             self._expected.pop(next(iter(self._expected))).forget()
 
     def enter(self, tag: int, view: View, me: int, now: float) -> None:
         """This view is in force from now on."""
         self._now = now
-        if self._keys is not None and self._keys.tag == tag:
+        if self._keys is not None and self._keys.is_of(view.number, tag):
             return
-        keys = self._expected.pop(tag, None)
+        keys = self._expected.pop((view.number, tag), None)
         if keys is None:
             keys = ViewKeys(tag, view, me, self.fresh(), now, is_first=True, kind=self._kind)
         for other in self._expected.values():
@@ -691,12 +734,16 @@ class GroupGuard:
         told, self._notices = self._notices, []
         return told
 
-    def _tell(self, address: Hashable, why: str) -> None:
-        """Tell a person, once of each that fails."""
+    def _tell(self, address: Hashable, why: str, size: int) -> None:
+        """Tell a person, once of each that fails. `size`: octets of what it said."""
         where = as_text(address)
         if where not in self.failures and len(self.failures) < FAILED_MAX:
             self._notices.append(Notice("stranger.refused", f"whoever is at {printable(where)} {why}"))
-            self._knock(_at(address))  # so that it sees the difference, too
+            # So that it sees the difference, too. Not with more than it has said: it may not be where that came from.
+            if size >= self._handshake.padded:
+                self._knock(_at(address))
+            else:
+                self._out.append((_at(address), self._handshake.sign()))
         if len(self.failures) < FAILED_MAX:
             self.failures[where] = why
 

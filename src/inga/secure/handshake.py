@@ -9,8 +9,15 @@ Both keys are forgotten two minutes later at most: who finds a secret or a priva
 said before. B remembers nothing of A until A has proven who it is: B's key follows from A's knock and from something only
 B knows, and is computed once more when A confirms.
 
-A knock is as long as a cookie and, nearly always, longer than an answer; where it is not, a cookie is asked for. So nobody
-can be flooded in somebody else's name.
+A knock is as long as a cookie and, nearly always, as an answer; where it is not, a cookie is asked for. So nobody can be
+flooded in somebody else's name.
+
+Words also bring back what was said to where they come from: an answer the token of the knock, a confirmation the cookie of
+the answer. Both follow from an address. They cost nothing to check, and when many words come only those are looked at whose
+senders are where they say.
+
+A process is known by a number that follows from its name and from chance. What chance gave is told with the name, sealed,
+so a number has one name, and nobody can prove another for it.
 
 The two results, one key for each direction, depend on both public keys, on who takes which part, on the group's name
 and on its secret. Rejected: a key that all members share from the start, as the group's secret could be; then
@@ -21,12 +28,12 @@ import hmac
 from collections.abc import Callable
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.secure.credentials import CERTIFICATE, SECRET, Credentials
-from inga.secure.sealing import KEY, MAGIC, TAG, VERSION, Forged, derive
+from inga.secure.sealing import HEAD, KEY, MAGIC, TAG, VERSION, Forged, NotPickled, derive
 from inga.wire.told import Told, said
 
 if TYPE_CHECKING:
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 KNOCK, COOKIE, ANSWER, CONFIRM = 1, 2, 3, 4
 
 ID = 16
-"""Octets by which a process is known, made when it starts."""
+"""Octets by which a process is known, made when it starts; and as many by chance, from which they follow."""
 
 PROOF = 16
 TALKS = Struct(">HBBB4s")
@@ -43,6 +50,9 @@ TALKS = Struct(">HBBB4s")
 
 PADDED = {SECRET: 256, CERTIFICATE: 1024}
 """Octets of a knock, and of a cookie, by credentials: answers hold these, and should not be longer."""
+
+WORD_MAX = 4096
+"""Octets of a word: of what is longer nothing is looked at. No member says more."""
 
 FRESH_FOR, GOOD_FOR = 60.0, 120.0
 """Seconds for which a key begins handshakes, and for which it ends them. Then it is forgotten."""
@@ -59,6 +69,7 @@ class Knock(NamedTuple):
     id: bytes
     public: bytes
     cookie: bytes
+    token: bytes = bytes(PROOF)
 
 
 class AnsweredKnock(NamedTuple):
@@ -67,6 +78,8 @@ class AnsweredKnock(NamedTuple):
     id: bytes
     public: bytes
     salt: bytes
+    token: bytes
+    cookie: bytes
     head: bytes
     sealed: bytes
 
@@ -91,8 +104,11 @@ class PairKeys(NamedTuple):
     def __repr__(self) -> str:
         return "<PairKeys of a handshake>"
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:  # a named tuple inherits from nothing else
+        raise TypeError("keys are not pickled")
 
-class ShortLived:
+
+class ShortLived(NotPickled):
     """Octets made by chance that only we know: the newest for what begins, those before for what is under way."""
 
     def __init__(self, entropy: Callable[[int], bytes]) -> None:
@@ -118,19 +134,23 @@ class ShortLived:
         self._known.clear()
 
 
-class Handshake:
+class Handshake(NotPickled):
     """Makes and reads the words of handshakes of one group, by one process."""
 
-    def __init__(self, group: str, credentials: Credentials, entropy: Callable[[int], bytes]) -> None:
-        """`entropy(n)` gives `n` random octets."""
+    def __init__(
+        self, group: str, credentials: Credentials, entropy: Callable[[int], bytes], name: str
+    ) -> None:
+        """`entropy(n)` gives `n` random octets. `name` is our own."""
         self._credentials = credentials
         self._entropy = entropy
-        self._padded = PADDED[credentials.kind]
+        self.padded: int = PADDED[credentials.kind]
         self._privates = ShortLived(entropy)  # with which we knock
         self._locals = ShortLived(entropy)  # from which those follow with which we answer
         self._group = derive(b"", "group", group)
         self._knocking = derive(credentials.base, "knock", self._group)
-        self.id: bytes = entropy(ID)
+        self._name = name
+        self._chance: bytes = entropy(ID)
+        self.id: bytes = process_of(name, self._chance)
 
     def _head(self, kind: int) -> bytes:
         return TALKS.pack(MAGIC, VERSION, kind, self._credentials.kind, self._group[:4])
@@ -144,6 +164,8 @@ class Handshake:
             raise Forged("truncated") from None
         if (magic, version) != (MAGIC, VERSION):
             raise Forged("version")
+        if len(data) > WORD_MAX:
+            raise Forged("malformed")
         if group != self._group[:4]:
             raise Forged("group")
         if credentials != self._credentials.kind:
@@ -165,23 +187,32 @@ class Handshake:
 
     # What is said
 
-    def knock(self, now: float, cookie: bytes = NO_COOKIE) -> bytes:
+    def knock(self, now: float, cookie: bytes = NO_COOKIE, where: str = "") -> bytes:
+        """For the one that is there; for all, if that is not said."""
         public = public_of(self._privates.newest(now))
-        return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie))
+        token = _token(self._locals.newest(now), where)
+        return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie + token))
+
+    def sign(self) -> bytes:
+        """What shows somebody without our keys that this group has some: the beginning of a knock, as short as anything that
+        we look at, since who asks for it may be anybody."""
+        return self._head(KNOCK).ljust(HEAD.size, b"\0")
 
     def read_knock(self, data: bytes) -> Knock:
-        knock, public, cookie, rest = self._parts(data, ID, KEY, PROOF)
+        knock, public, cookie, token, rest = self._parts(data, ID, KEY, PROOF, PROOF)
         self._check_padding(data, rest)
-        return Knock(knock, public, cookie)
+        return Knock(knock, public, cookie, token)
 
-    def is_long(self, name: str) -> bool:
+    @property
+    def is_long(self) -> bool:
         """Whether our answers are longer than knocks."""
-        return self.longest(name) > self._padded
+        return self.longest > self.padded
 
-    def longest(self, name: str) -> int:
+    @property
+    def longest(self) -> int:
         """Octets of our answers, which are the longest words that we say."""
-        sealed = said("answer", name=name, **self._credentials.prove("answer", b""))
-        return TALKS.size + 2 * ID + KEY + PROOF + len(sealed) + TAG + PROOF
+        sealed = self._proof_of_us("answer", b"")
+        return TALKS.size + 2 * ID + KEY + 3 * PROOF + len(sealed) + TAG + PROOF
 
     def is_there(self, knock: Knock, address: str, now: float) -> bool:
         """Whether it shows a cookie that was sent there, and not long ago."""
@@ -201,20 +232,42 @@ class Handshake:
         self._check_padding(data, rest)
         return cookie if whose == self.id else None
 
-    def answer(self, knock: Knock, name: str, now: float) -> bytes:
-        """Our part, for one that knocked."""
-        private = _private_for(self._locals.newest(now), knock)
+    def is_expected(self, answer: "AnsweredKnock", address: str, now: float) -> bool:
+        """Whether we knocked there, and not long ago: at that door alone, as everybody hears what is for all."""
+        return any(
+            hmac.compare_digest(answer.token, _token(local, address)) for local in self._locals.good(now)
+        )
+
+    def answer(self, knock: Knock, address: str, now: float) -> bytes:
+        """Our part, for one that knocked from there."""
+        local = self._locals.newest(now)
+        private = _private_for(local, knock)
         public = public_of(private)
         keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public)
         salt = self._entropy(PROOF)  # what is said may differ when it is said again, and so does its key
-        proof = self._credentials.prove("answer", keys.transcript)
-        head = self._head(ANSWER) + knock.id + self.id + public + salt
-        return self._proven(head + _seal(derive(keys.answer, salt), said("answer", name=name, **proof), head))
+        head = (
+            self._head(ANSWER)
+            + knock.id
+            + self.id
+            + public
+            + salt
+            + knock.token
+            + _cookie(local, knock, address)
+        )
+        content = self._proof_of_us("answer", keys.transcript)
+        content = content.ljust(
+            self.padded - len(head) - TAG - PROOF
+        )  # so that a knock is no longer than an answer
+        return self._proven(head + _seal(derive(keys.answer, salt), content, head))
 
     def read_answer(self, data: bytes) -> "AnsweredKnock | None":
         """What somebody says that has heard us knock; None if it is not for us."""
-        whose, other, public, salt, sealed = self._parts(data, ID, ID, KEY, PROOF)
-        return AnsweredKnock(other, public, salt, data[: -len(sealed)], sealed) if whose == self.id else None
+        whose, other, public, salt, token, cookie, sealed = self._parts(
+            data, ID, ID, KEY, PROOF, PROOF, PROOF
+        )
+        if whose != self.id:
+            return None
+        return AnsweredKnock(other, public, salt, token, cookie, data[: -len(sealed)], sealed)
 
     def judge(self, answer: "AnsweredKnock", now: float) -> "tuple[Other, bytes]":
         """Who has answered our knock, and the public key of ours that it was made for."""
@@ -225,21 +278,21 @@ class Handshake:
                 content = _open(derive(keys.answer, answer.salt), answer.sealed, answer.head)
             except Forged:
                 continue
-            return self._judged("answer", keys, answer.id, Told.read(content)), public
+            return self._judged("answer", keys, answer.id, content), public
         raise Forged("stale")
 
-    def confirm(self, public: bytes, other: "Other", name: str) -> bytes:
-        """Who we are, for one that answered. Made once for each answer, and repeated as it is."""
-        proof = self._credentials.prove("confirm", other.keys.transcript)
-        head = self._head(CONFIRM) + self.id + other.id + public
-        return self._proven(head + _seal(other.keys.confirm, said("confirm", name=name, **proof), head))
+    def confirm(self, public: bytes, other: "Other", cookie: bytes) -> bytes:
+        """Who we are, for one that answered with that cookie. Made once for each answer, and repeated as it is."""
+        head = self._head(CONFIRM) + self.id + other.id + public + cookie
+        content = self._proof_of_us("confirm", other.keys.transcript)
+        return self._proven(head + _seal(other.keys.confirm, content, head))
 
     def read_confirm(self, data: bytes) -> "ConfirmedKnock | None":
         """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
-        other, whose, public, sealed = self._parts(data, ID, ID, KEY)
+        other, whose, public, cookie, sealed = self._parts(data, ID, ID, KEY, PROOF)
         if whose != self.id:
             return None
-        return ConfirmedKnock(Knock(other, public, NO_COOKIE), data[: -len(sealed)], sealed)
+        return ConfirmedKnock(Knock(other, public, cookie), data[: -len(sealed)], sealed)
 
     def finish(self, confirmed: "ConfirmedKnock", now: float) -> "Other":
         """Who it is that knocked, and has confirmed."""
@@ -251,7 +304,7 @@ class Handshake:
                 content = _open(keys.confirm, confirmed.sealed, confirmed.head)
             except Forged:
                 continue
-            return self._judged("confirm", keys, knock.id, Told.read(content))
+            return self._judged("confirm", keys, knock.id, content)
         raise Forged("stale")
 
     # Inside
@@ -264,10 +317,10 @@ class Handshake:
         return content + self._proof(content)
 
     def _pad(self, content: bytes) -> bytes:
-        return content.ljust(self._padded - PROOF, b"\0")
+        return content.ljust(self.padded - PROOF, b"\0")
 
     def _check_padding(self, data: bytes, rest: bytes) -> None:
-        if len(data) != self._padded - PROOF or rest.strip(b"\0"):
+        if len(data) != self.padded - PROOF or rest.strip(b"\0"):
             raise Forged("malformed")
 
     def _parts(self, data: bytes, *sizes: int) -> list[bytes]:
@@ -280,10 +333,17 @@ class Handshake:
             raise Forged("truncated")
         return [*parts, data[at:]]
 
-    def _judged(self, role: str, keys: PairKeys, other: bytes, told: Told) -> "Other":
+    def _proof_of_us(self, role: str, transcript: bytes) -> bytes:
+        """What is sealed in a word: from what our number follows, our name, and what shows that it is ours."""
+        return self._chance + said(role, name=self._name, **self._credentials.prove(role, transcript))
+
+    def _judged(self, role: str, keys: PairKeys, other: bytes, content: bytes) -> "Other":
+        chance, told = content[:ID], Told.read(content[ID:])
         name = told.text("name")
         if told.do != role:
             raise WireError("malformed", f"{told.do!r} is not {role!r}")
+        if process_of(name, chance) != other:
+            raise Forged("impostor")
         self._credentials.judge(role, keys.transcript, name, told)
         return Other(other, name, keys)
 
@@ -292,7 +352,7 @@ class Handshake:
     ) -> PairKeys:
         shared = _exchange(private, theirs)
         kind = bytes([self._credentials.kind])
-        transcript = sha256(b"inga secure 1" + kind + self._group + a + from_a + b + from_b).digest()
+        transcript = sha256(b"inga secure 2" + kind + self._group + a + from_a + b + from_b).digest()
         root = derive(self._credentials.base, "pair", shared, transcript)
         answer, confirm, forth, back = (derive(root, name) for name in ("answer", "confirm", "forth", "back"))
         return PairKeys(transcript, answer, confirm, forth, back)
@@ -313,6 +373,14 @@ class Other(NamedTuple):
     name: str
     keys: PairKeys
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("keys are not pickled")
+
+
+def process_of(name: str, chance: bytes) -> bytes:
+    """The number of a process of that name, from what chance gave it."""
+    return derive(chance, "process", name)[:ID]
+
 
 def _private_for(local: bytes, knock: Knock) -> bytes:
     return derive(local, "private", knock.id, knock.public)
@@ -320,6 +388,10 @@ def _private_for(local: bytes, knock: Knock) -> bytes:
 
 def _cookie(local: bytes, knock: Knock, address: str) -> bytes:
     return derive(local, "cookie", knock.id, address)[:PROOF]
+
+
+def _token(local: bytes, address: str) -> bytes:
+    return derive(local, "token", address)[:PROOF]
 
 
 def public_of(private: bytes) -> bytes:

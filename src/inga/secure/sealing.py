@@ -1,7 +1,7 @@
 """Datagrams that only those can read and make who have the key.
 
     0   2  magic  "iS"
-    2   1  version
+    2   1  version           2; of 1 were words of the handshake by which one could take another's number
     3   1  kind              how it is sealed
     4   8  key id            which key it is: says nothing to anybody else
     12  8  counter           never twice with one key
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
 MAGIC = 0x6953
-VERSION = 1
+VERSION = 2
 HEAD = Struct(">HBB8sQ")
 NONCE = Struct(">IQ")
 
@@ -81,6 +81,13 @@ def load_ciphers() -> None:
         import cryptography.hazmat.primitives.ciphers.aead  # noqa: F401
     except ImportError:
         raise UsageError("secured groups need the package cryptography: pip install 'inga[secure]'") from None
+
+
+class NotPickled:
+    """Something with keys in it, which stay in the memory of this process."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("keys are not pickled")
 
 
 class _Epoch:

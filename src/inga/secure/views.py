@@ -49,6 +49,10 @@ class ViewKeys:
         self.sending = SendingKey(secret if is_first else self.secret_of(me), now, kind)
         self.receiving: dict[int, ReceivingKey] = {}
 
+    def is_of(self, number: int, tag: int) -> bool:
+        """Whether that is the view. A tag alone does not tell: who comes chooses its incarnation, on which the next one depends."""
+        return self.view.number == number and self.tag == tag
+
     def learn_all(self, table: dict[bytes, ReceivingKey]) -> None:
         """As one that knows the secret of the view: how everybody else in it seals."""
         for index in range(len(self.view)):

@@ -37,7 +37,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER
 from inga.session.closing import ClosingView, Cut, key_of, lend
-from inga.session.description import described, next_view, view_told
+from inga.session.description import described, host_told, next_view, view_told
 from inga.session.door import Accepts, Door
 from inga.session.leading import FlushReport, Leading
 from inga.session.questions import Questions
@@ -171,7 +171,8 @@ class Changes:
         """One that was without a view is in one, and was told this about it."""
         self.cuts = cuts = told.numbers("cuts")
         if self.stack.guard is not None:
-            self.stack.wire.prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
+            secret = self.stack.guard.unwrap(host_told(told, view), told.text("secret"))
+            self.stack.wire.prepare(view, secret)
         self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:

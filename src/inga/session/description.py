@@ -52,6 +52,14 @@ def described(view: View) -> dict[str, Any]:
     }
 
 
+def host_told(told: Told, view: View) -> str:
+    """Who hands out that view and its secret; WireError if it is not in it."""
+    host = told.text("host")
+    if host not in view.names:
+        raise WireError("impostor", "a view of others")
+    return host
+
+
 def view_told(told: Told) -> View:
     """The view that was described; WireError if there can be none like that."""
     members = tuple(Member(*person) for person in told.people("members"))

@@ -14,7 +14,7 @@ from inga.model.view import Member, View
 from inga.secure.handshake import is_secured
 from inga.session.alarms import Backoff
 from inga.session.asking import Asking
-from inga.session.description import parting, view_told
+from inga.session.description import host_told, parting, view_told
 from inga.session.door import Accepts
 from inga.session.gathering import Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
@@ -123,6 +123,9 @@ class Newcomer:
 
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
         """Ask (again), or found the group."""
+        guard = self.guard
+        if guard is not None and guard.wake is not None and guard.wake <= now:
+            guard.tick(now)
         said = self._tick(now)
         return said if self.guard is None else self.guard.seal(said, now)
 
@@ -214,7 +217,7 @@ class Newcomer:
                 view, cuts, secret = view_told(told), told.numbers("cuts"), None
                 if view.index(self.member) is not None:
                     if self.guard is not None:
-                        secret = self.guard.unwrap(told.text("host"), told.text("secret"))
+                        secret = self.guard.unwrap(host_told(told, view), told.text("secret"))
                     self._enter(view, secret, cuts)
             case "again":
                 # It was a member and taken for dead before it heard that it was one: it comes back as a new one.

@@ -2,7 +2,9 @@
 
 It repeats what it has heard, at once or much later, to whom it was for or to its sender; changes bits; speaks the wire's
 language without a seal (goodbyes, ghosts, other views, data far ahead); knocks as one with another secret would. After a
-member of the group is gone it has that member's keys, too, and speaks as anybody in the views that the member was in.
+member of the group is gone it has that member's keys, too, and speaks as anybody in the views that the member was in, under
+their tags and that of the view that comes next; and over the channels that the member had it says of others that they are
+gone.
 
 What it does is drawn from a seed of its own, so that the run without it is the same run.
 """
@@ -16,6 +18,7 @@ from inga.model.packet import DATA, Packet
 from inga.secure.credentials import KnownSecret
 from inga.secure.guard import GroupGuard
 from inga.secure.sealing import AES, SendingKey
+from inga.secure.views import ViewKeys
 from inga.session.session import Session
 from inga.sim.site import Site
 from inga.stack.stack import joined
@@ -55,8 +58,12 @@ class Forger:
         """`stranger` makes the guard of one that has another secret."""
         self._sim = sim
         self._rng = Random(f"forger {seed}")
+        self._more = Random(
+            f"forger with keys {seed}"
+        )  # of its own: seeds forge what they forged before, and this besides
         self._heard: list[tuple[bytes, Site, Site]] = []
         self._left = count
+        self._said = 0  # with keys of former members
         self._until = until
         self._stranger = stranger("mallory")
         self._former: dict[str, GroupGuard] = {}  # of members that are gone
@@ -100,6 +107,9 @@ class Forger:
             target = target or rng.choice(sim.sites)
             source = rng.choice(sim.sites)
             sim.timeline.push(sim.now, Site.arrive, target, (data, source.name))
+        for also in (self._next_tag, self._live):
+            if self._former and self._more.random() < 0.5 and (kept := also()) is not None:
+                sim.timeline.push(sim.now, Site.arrive, kept[1], (kept[0], self._more.choice(sim.sites).name))
         self._plan_next()
 
     def _noise(self) -> tuple[bytes, Site | None]:
@@ -138,16 +148,69 @@ class Forger:
 
     def _old(self) -> tuple[bytes, Site | None] | None:
         """What a former member can say: as anybody in the views that it was in."""
-        in_force = {site.stack.wire.tag for site in self._sim.sites if site.is_member}
-        memory = [each for guard in self._former.values() for each in (guard._keys, *guard._past)]
-        keys = [each for each in memory if each is not None and each.tag not in in_force]
+        keys = self._old_keys()
         if not keys:
             return None
         known = self._rng.choice(keys)
-        secret = known.secret if known.is_first else known.secret_of(self._rng.randrange(len(known.view)))
+        member = 0 if known.is_first else self._rng.randrange(len(known.view))
+        return self._sealed(known, member, joined(self._forged_packet())), None
+
+    def _old_keys(self) -> list[ViewKeys]:
+        """Of views that are over."""
+        in_force = {site.stack.wire.tag for site in self._sim.sites if site.is_member}
+        memory = [each for guard in self._former.values() for each in (guard._keys, *guard._past)]
+        return [each for each in memory if each is not None and each.tag not in in_force]
+
+    def _sealed(self, known: ViewKeys, member: int, packet: bytes) -> bytes:
+        secret = known.sending.secret if known.is_first else known.secret_of(member)
         sending = SendingKey(secret, self._sim.now, AES)
-        sending._counter = FAR + self._left  # further than anybody has counted, so that it is no repetition
-        return joined(sending.seal(joined(self._forged_packet()), self._sim.now)), None
+        sending._counter = FAR + self._said  # further than anybody has counted, so that it is no repetition
+        self._said += 1
+        return joined(sending.seal(packet, self._sim.now))
+
+    def _next_tag(self) -> tuple[bytes, Site] | None:
+        """As if the view were in force that a change leads to, which old keys do not open."""
+        keys = self._old_keys()
+        changing = [
+            site for site in self._sim.sites if site.is_member and site.stack.wire.next_tag is not None
+        ]
+        if not keys or not changing:
+            return None
+        known, site = self._more.choice(keys), self._more.choice(changing)
+        member, tag = self._more.randrange(len(known.view)), site.stack.wire.next_tag
+        assert tag is not None
+        packet = Packet(known.me if known.is_first else member, known.view.number, b"next", kind=DATA)
+        packet.seq = 1
+        return self._sealed(known, member, joined(encode(packet, tag, covers="nothing"))), site
+
+    def _live(self) -> tuple[bytes, Site] | None:
+        """What is sealed for a member over a channel that outlived a view; not by one whose name is that of a member."""
+        sites = {
+            site.stack.guard._handshake.id: site
+            for site in self._sim.sites
+            if site.is_member and isinstance(site.stack.guard, GroupGuard)
+        }
+        members = {name for site in sites.values() for name in site.stack.view.names}
+        channels = [
+            (channel, sites[process])
+            for name, guard in self._former.items()
+            if name not in members
+            for process, channel in guard._channels.items()
+            if process in sites
+        ]
+        if not channels:
+            return None
+        channel, site = self._more.choice(channels)
+        other = self._more.choice(sorted(members))
+        about = next((each.stack.member for each in sites.values() if each.name == other), site.stack.member)
+        packet = Packet(0, OUTSIDE, kind=Session.id)
+        packet.ext = said(
+            self._more.choice(("goodbye", "excluded", "double", "farewell", "here")), name=about.name,
+            incarnation=about.incarnation, group=f"{group_id(''):08x}", view=site.stack.view.number, itself=True,
+            bound=False, spoken_in=site.stack.wire.tag, leader=[], slow=False, birth=0, size=99, address="",
+        )  # fmt: skip
+        datagram = joined(encode(packet, group_id(""), covers="nothing"))
+        return joined(channel.sending.seal(datagram, self._sim.now)), site
 
     def _forged_packet(self) -> Any:
         rng, sim = self._rng, self._sim

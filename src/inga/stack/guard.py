@@ -33,6 +33,8 @@ class Guard(Protocol):
     words: "list[tuple[Address, Datagram]]"
     """What it said itself when it last sealed something."""
     rejected: Counter[str]
+    opened: int
+    """Datagrams that were sealed by somebody with a key, so far."""
 
     @property
     def ways(self) -> Ways: ...

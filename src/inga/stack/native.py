@@ -255,7 +255,11 @@ class NativeWire:
         if reason == "view":
             self._read_of_another_view(data, address)
         elif reason == "group" and (tag := tag_of(data)) == self.next_tag:
-            self._keep_for_next(data, address)
+            # Whoever was in a first view can say any tag in it, but no number of a view that follows.
+            if view_of(data) > self.stack.view.number:
+                self._keep_for_next(data, address)
+            else:
+                self.stack.reject(reason)
         elif reason == "group" and tag in self.past:
             self._read_late(self.past[tag], data, address)
         else:

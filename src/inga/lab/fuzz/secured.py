@@ -32,8 +32,11 @@ ALICE, BOB = 0, 1
 def _handshakes() -> tuple[Handshake, Handshake]:
     """Alice has knocked, and Bob has answered."""
     credentials = KnownSecret(Secret(bytes(range(32))))
-    alice, bob = (Handshake("lunch", credentials, Random(each).randbytes) for each in (ALICE, BOB))
-    bob.answer(bob.read_knock(bob.read(alice.knock(0.0))[1]), "bob", 0.0)
+    alice, bob = (
+        Handshake("lunch", credentials, Random(each).randbytes, name)
+        for each, name in ((ALICE, "alice"), (BOB, "bob"))
+    )
+    bob.answer(bob.read_knock(bob.read(alice.knock(0.0))[1]), "here", 0.0)
     return alice, bob
 
 
@@ -42,7 +45,7 @@ def _words() -> list[FuzzSample]:
     alice, bob = _handshakes()
     knocked = alice.knock(0.0)
     knock = bob.read_knock(bob.read(knocked)[1])
-    answered = bob.answer(knock, "bob", 0.0)
+    answered = bob.answer(knock, "here", 0.0)
     answer = alice.read_answer(alice.read(answered)[1])
     assert answer is not None
     other, public = alice.judge(answer, 0.0)
@@ -50,14 +53,17 @@ def _words() -> list[FuzzSample]:
         (BOB, knocked),
         (ALICE, bob.cookie(knock, "here", 0.0)),
         (ALICE, answered),
-        (BOB, alice.confirm(public, other, "alice")),
+        (BOB, alice.confirm(public, other, answer.cookie)),
     )
     return [sample(bytes((reader,)) + word[:-PROOF], _word_fields) for reader, word in said]
 
 
 def _word_fields(data: bytes) -> list[Field]:
     head = [Field(1 + at, 2 + at, Form.BIG) for at in range(TALKS.size)]
-    borders = [1 + TALKS.size + size for size in (0, ID, 2 * ID, 2 * ID + KEY, 2 * ID + KEY + PROOF)]
+    borders = [
+        1 + TALKS.size + size
+        for size in (0, ID, 2 * ID, 2 * ID + KEY, 2 * ID + KEY + PROOF, 2 * ID + KEY + 3 * PROOF)
+    ]
     return [*head, *(Field(low, high, Form.OCTETS) for low, high in pairwise(borders))]
 
 
@@ -67,7 +73,7 @@ def _hear(octets: bytes) -> Any:
     kind, content = reader.read(reader._proven(octets[1:]))
     if kind == KNOCK:
         knock = reader.read_knock(content)
-        return len(reader.answer(knock, "bob", 0.0)), reader.is_there(knock, "here", 0.0)
+        return len(reader.answer(knock, "here", 0.0)), reader.is_there(knock, "here", 0.0)
     if kind == COOKIE:
         return reader.read_cookie(content)
     if kind == ANSWER:
