@@ -1,6 +1,6 @@
 """MIOP and ReMIOP in virtual time: promises under faults, hunts, traces, and a receiver that cannot follow."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 import pytest
@@ -15,16 +15,19 @@ from inga.corba.wire import miop
 from inga.corba.wire.group_request import decode_request, read_octets
 from inga.lab.remiop.receiver import SlowReceiver
 from inga.layers.causal import Causal
+from inga.layers.fifo import Unreliable
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.recipes import NONE, Options, Ordering, causal, compose, find
 from inga.recipes import recipe as registry
+from inga.recipes.standard import plain
 from inga.sim import Sim
 from inga.sim.board import replay
 from inga.sim.hunt import hunt
 from inga.sim.network import Network
 from inga.sim.trials import simulate_trial
+from inga.stack.layer import Layer
 from inga.trace.memory import MemoryTrace
 from inga.trial.trial import Trial
 from inga.trial.workload import Workload
@@ -232,18 +235,41 @@ class Doubled(Strategy):
         self.below([packet for packet in batch for _ in range(2)])
 
 
-def test_a_strategy_of_ones_own_is_a_recipe() -> None:
-    compose("doubled", NONE, Miop(Doubled), guarantees=("integrity",))
+class WithoutStrategy(Miop):
+    """Whatever strategy there is has no place."""
+
+    def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
+        kept = [layer for layer in made if not isinstance(layer, Strategy)]
+        return super().layers(order, kept, options, name)
+
+
+class AboveSegmentation(Miop):
+    """The strategy has whole messages, instead of packets."""
+
+    def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
+        fragments, strategy = made
+        return super().layers(order, [strategy, fragments], options, name)
+
+
+def test_a_strategy_of_ones_own_is_a_recipe(transport: type[Miop] = Miop) -> None:
+    """Of messages in three packets: it is packets that come twice, or more messages would be lost."""
+    compose("doubled", plain(Unreliable), transport(Doubled), guarantees=("integrity",))
     try:
         runs = [
-            simulate_trial(Trial(order, members=3, messages=200, loss=0.1, seed=1))
+            simulate_trial(Trial(order, members=3, messages=200, size=4000, loss=0.1, seed=1))
             for order in ("miop", "doubled")
         ]
     finally:
         del registry._recipes["doubled"]
-    plain, doubled = (run.expected - run.delivered for run in runs)
+    once, twice = (run.expected - run.delivered for run in runs)
     assert runs[1].violations == 0
-    assert 0 < doubled < plain / 4
+    assert 0 < twice < once / 6
+
+
+@pytest.mark.parametrize("transport", [WithoutStrategy, AboveSegmentation])
+def test_a_strategy_in_another_place_is_noticed(transport: type[Miop]) -> None:
+    with pytest.raises(AssertionError):
+        test_a_strategy_of_ones_own_is_a_recipe(transport)
 
 
 # What is on the wire
