@@ -299,6 +299,23 @@ def test_clocks_can_be_set() -> None:
     assert rung(group.stacks[1]).stamp_text(packet) == "11 s"
 
 
+def test_a_later_time_is_no_effect() -> None:
+    """Bob knows nothing of alice's message. What is sorted by time waits for it all the same."""
+    heard = {}
+    for order in ("realtime", "vector"):
+        group = net(order)
+        for member, word in ((0, b"alice's"), (1, b"bob's")):
+            group.now += 0.001
+            group.send(member, word)
+        first, second = to(group, 2)
+        carry(group, second, first)
+        group.now = 1.0
+        group.stacks[2].tick(group.now)
+        group.turn(2)
+        heard[order] = said(group, 2)
+    assert heard == {"realtime": [b"alice's", b"bob's"], "vector": [b"bob's", b"alice's"]}
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"wait": -0.1}, "wait is a number of seconds"), ({"skew": (1.0,)}, "name each one's skew")],
