@@ -351,6 +351,7 @@ def _newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "share_out", reverse)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("break_it", "promise"),
     [
