@@ -11,7 +11,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 
-from .world import Message, World, choices
+from .world import Message, World, choices, long_run
 
 
 def test_the_first_stamps_of_a_site() -> None:
@@ -105,13 +105,28 @@ def by_vectors(a: Message, b: Message) -> str:
 
 @given(st.integers(2, 5), choices)
 def test_the_relation_is_that_of_vectors_and_of_sets(sites: int, run: list[int]) -> None:
-    world = World(sites).run(run)
+    check_relations(World(sites).run(run))
+
+
+def check_relations(world: World) -> None:
     for message in world.messages.values():
         assert relation(message, message) == "=="
     for a, b in combinations(world.messages.values(), 2):
         truth = "<" if a.id in b.causes else ">" if b.id in a.causes else "||"
         assert relation(a, b) == by_vectors(a, b) == truth
         assert relation(b, a) == {"<": ">", ">": "<", "||": "||"}[truth]
+
+
+class OwnSendsAlone(SiteClock):
+    """What was received is not counted."""
+
+    def take(self, src: int, seq: int) -> None:
+        pass
+
+
+def test_a_clock_that_does_not_count_what_was_received_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        check_relations(World(3, clock=OwnSendsAlone).run(long_run(0)))
 
 
 def test_an_earlier_view_precedes_a_later_one_whatever_the_numbers_are() -> None:

@@ -3,12 +3,14 @@
 import pickle
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.causality.inbox import DUPLICATE, FORGED, HELD, RELEASED, Inbox
+from inga.model.stamp import Delta
 
-from .world import SEEDS, World, choices, long_run
+from .world import SEEDS, Message, World, choices, long_run
 
 
 def test_the_next_of_its_sender_is_released() -> None:
@@ -113,6 +115,18 @@ def test_long_runs_release_what_a_scan_releases() -> None:
         world.finish(seed)
         assert_everything_was_released(world)
     assert held > 200, "runs in which nothing waits show nothing"
+
+
+class SendersAlone(Inbox[Message]):
+    """What a stamp names of others is not looked at."""
+
+    def offer(self, src: int, seq: int, delta: Delta, item: Message, out: list[Message]) -> int:
+        return super().offer(src, seq, (), item, out)
+
+
+def test_an_inbox_that_looks_at_senders_alone_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        assert_everything_was_released(World(3, inbox=SendersAlone).run(long_run(0)))
 
 
 def assert_everything_was_released(world: World) -> None:

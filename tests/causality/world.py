@@ -5,7 +5,7 @@ textbooks, a list scanned with full vectors. A list of numbers, whatever they ar
 """
 
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -76,10 +76,12 @@ class ScanBuffer:
 
 
 class Site:
-    def __init__(self, index: int, members: int) -> None:
+    def __init__(
+        self, index: int, members: int, clock: type[SiteClock] = SiteClock, inbox: type[Inbox[Any]] = Inbox
+    ) -> None:
         self.index = index
-        self.clock = SiteClock(index, members)
-        self.inbox: Inbox[Message] = Inbox(index, members)
+        self.clock = clock(index, members)
+        self.inbox: Inbox[Message] = inbox(index, members)
         self.scan = ScanBuffer(members)
         self.frontier = Frontier()
         self.known: set[Id] = set()
@@ -89,8 +91,9 @@ class Site:
 
 
 class World:
-    def __init__(self, sites: int) -> None:
-        self.sites = [Site(index, sites) for index in range(sites)]
+    def __init__(self, sites: int, **kinds: Any) -> None:
+        """`kinds`: other clocks or inboxes."""
+        self.sites = [Site(index, sites, **kinds) for index in range(sites)]
         self.messages: dict[Id, Message] = {}
         self.under_way: list[tuple[Message, Site]] = []
         self.arrived: list[tuple[Message, Site]] = []

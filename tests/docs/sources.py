@@ -2,7 +2,7 @@
 
 A verdict says how a claim came out, and what its row has to name besides what it says:
 
-    holds            so it is, and breaking it on purpose is seen: `fails`
+    holds            so it is, and breaking it on purpose is seen: `fails`, with the case of a test that has several
     corrected        built, after a mistake or an omission was mended: `note` says which
     roughly          about as claimed: `note` says what is different
     not reproduced   measured, and otherwise than claimed
@@ -17,6 +17,8 @@ ladder's claims are counterexamples, which hold whatever becomes of the sentence
 """
 
 import ast
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -87,9 +89,11 @@ def _faults(row: Row) -> Iterator[str]:
         if not _is_there(ROOT if name.startswith("docs/") else SOURCE, *name.split(":")):
             yield f"{name} is not there"
     for name in [*row.get("test", []), *row.get("fails", [])]:
-        test, _, case = name.rstrip("]").partition("[")
-        if not _is_there(TESTS, *test.split("::")) or not _has_case(TESTS / test.split("::")[0], case):
+        test, _, case = name.partition("[")
+        if not _is_there(TESTS, *test.split("::")) or (case and name not in collected()):
             yield f"{name} is not there"
+        elif name in row.get("fails", []) and "::" in name and name not in collected():
+            yield f"{name} has cases, and none is named"
 
 
 def disagreements(document: str, found: Mapping[str, str]) -> Iterator[str]:
@@ -122,10 +126,18 @@ def _is_there(root: Path, file: str, name: str = "") -> bool:
     return path.is_file() and (not name or name in _names(path))
 
 
-def _has_case(path: Path, case: str) -> bool:
-    """Whether a case of a parametrized test is named in its module, or in one beside it that has the table."""
-    quoted = f'"{case}"'
-    return not case or any(quoted in each.read_text(encoding="utf-8") for each in path.parent.glob("*.py"))
+@cache
+def collected() -> frozenset[str]:
+    """All tests, as pytest names them, of the modules in which the table names a mutation, or a case of a test."""
+    rows = [row for its in sources().values() for row in its]
+    named = [name for row in rows for name in row.get("fails", [])]
+    named += [name for row in rows for name in row.get("test", []) if "[" in name]
+    modules = {name.partition("::")[0] for name in named if "::" in name}
+    paths = sorted(str(path) for module in modules if (path := TESTS / module).is_file())
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, *paths], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return frozenset(line.removeprefix("tests/") for line in done.stdout.splitlines() if "::" in line)
 
 
 @cache
@@ -172,7 +184,7 @@ def page() -> str:
             *(f"| {line[4:21].strip()} | {line[21:].strip()} |" for line in meanings),
             "",
             "Files are below `src/inga`, tests below `tests`. *Broken in* names a test in which the thing is changed on purpose, or what",
-            "was measured is, and that is seen; [mutants.md](mutants.md) has more of these. Where a row names claims of `inga lab`, the experiment says",
+            "was measured is, and that is seen, with its case if it has several; [mutants.md](mutants.md) has more of these. Where a row names claims of `inga lab`, the experiment says",
             "the same of them, of several the worst, and a test sees that it does.",
             *(line for name, rows in found.items() for line in _section(name, rows)),
             "",
@@ -193,7 +205,13 @@ def _section(name: str, rows: list[Row]) -> Iterator[str]:
 
 
 def _listed(names: list[str]) -> str:
-    return "<br>".join(f"`{name}`" for name in names) or "–"
+    """One to a line; several cases of one test share theirs."""
+    lines: dict[str, list[str]] = {}
+    for name in names:
+        test, bracket, case = name.partition("[")
+        cases = lines.setdefault(test, [])
+        cases.append(f"`{bracket}{case}`" if cases else f"`{name}`")
+    return "<br>".join(", ".join(cases) for cases in lines.values()) or "–"
 
 
 if __name__ == "__main__":

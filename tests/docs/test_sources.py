@@ -6,6 +6,8 @@ import pytest
 
 from .sources import NEEDS, PAGE, disagreements, faults, page, sources
 
+pytestmark = pytest.mark.xdist_group("sources")  # which collects the tests once
+
 
 def test_every_row_is_whole_and_names_what_is_there() -> None:
     assert list(faults(sources())) == []
@@ -36,6 +38,10 @@ def test_every_verdict_is_used_and_explained() -> None:
         (
             {"fails": ["objects/test_sensitivity.py::test_a_changed_rule_is_noticed[Z9]"]},
             "objects/test_sensitivity.py::test_a_changed_rule_is_noticed[Z9] is not there",
+        ),
+        (
+            {"fails": ["objects/test_sensitivity.py::test_a_changed_rule_is_noticed"]},
+            "objects/test_sensitivity.py::test_a_changed_rule_is_noticed has cases, and none is named",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """The evaluation of CO: numbers that must come out exactly, claims that can fail, one page."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,7 @@ class WindowLess(CoMachine):
         ("acknowledged", AcknowledgedAtOnce, "remote acknowledge"),
         ("confirmed", EverybodyHasIt, "remote confirm"),
     ],
+    ids=["acknowledged", "confirmed"],
 )
 def test_stages_of_a_changed_machine(
     monkeypatch: pytest.MonkeyPatch, id: str, machine: type[CoMachine], stage: str
@@ -255,6 +257,46 @@ def test_processing_that_grows_with_the_square(monkeypatch: pytest.MonkeyPatch) 
     assert found() == NOT_REPRODUCED
 
 
+def judged_by_steps(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Processing at a clock that counts the lines that are run."""
+    lines = 0
+
+    def count(*_: Any) -> Any:
+        nonlocal lines
+        lines += 1
+        return count
+
+    monkeypatch.setattr(cost, "REPEAT", 1)
+    monkeypatch.setattr(cost, "process_time", lambda: 1e-7 * lines)
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        rows = [[n, 1e6 * cost.processing(n, 2), 12.0, 12.0, 900.0] for n in (2, 8)]
+    finally:
+        sys.settrace(before)
+    return verdicts(cost=Table([], rows))["processing"]
+
+
+@pytest.mark.interpreted  # compiled code runs without lines that could be counted
+def test_processing_takes_steps_in_proportion_to_the_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judged_by_steps(monkeypatch) == HOLDS
+
+
+class ComparesSomePairs(CoMachine):
+    """The same, for a clock that is slow to count."""
+
+    def receive(self, message: CoMessage) -> bool:
+        for _ in range(200 * len(self.expected) ** 2):
+            pass
+        return super().receive(message)
+
+
+@pytest.mark.interpreted
+def test_steps_that_grow_with_the_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(played.MACHINES, "eager", ComparesSomePairs)
+    assert judged_by_steps(monkeypatch) == NOT_REPRODUCED
+
+
 class NeverWaits(LossyWorld):
     def _is_next(self, me: int, message: PaperMessage) -> bool:
         return message.seq == self._expected[me][message.src]
@@ -270,7 +312,11 @@ class Understates(LossyWorld):
             self.sent[-1] = last._replace(ack=(1,) * len(last.ack))
 
 
-@pytest.mark.parametrize(("id", "world"), [("theorem 1, corrected", NeverWaits), ("theorem 2", Understates)])
+@pytest.mark.parametrize(
+    ("id", "world"),
+    [("theorem 1, corrected", NeverWaits), ("theorem 2", Understates)],
+    ids=["NeverWaits", "Understates"],
+)
 def test_theorems_of_a_changed_world(
     monkeypatch: pytest.MonkeyPatch, id: str, world: type[LossyWorld]
 ) -> None:

@@ -1,6 +1,7 @@
 """The experiment `ladder`: claims, text, page and pictures."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from inga.lab.ladder import page, run, vectors
 from inga.lab.ladder.picture import picture
 from inga.lab.ladder.played import play
 from inga.lab.ladder.scene import describe, outcome, play_schedule
-from inga.lab.ladder.vectors import CHAPTERS, SCHEMES, VECTORS
+from inga.lab.ladder.vectors import CHAPTERS, SCHEMES, VECTORS, LadderVector
 from inga.recipes import ladder
 from inga.report.spacetime import draw
 
@@ -51,21 +52,46 @@ def test_what_is_measured_names_scheme_and_outcome(ran: Outcome) -> None:
     assert measured["V18"] == "broadcast: C never delivers 2. Clean: history, vector, matrix"
 
 
-@pytest.mark.parametrize("wrong", ["scheme", "expectation", "right rule"])
-def test_a_vector_that_ends_otherwise_does_not_hold(wrong: str) -> None:
+def right_rule_in_its_place(vector: LadderVector) -> LadderVector:
+    """Nothing is wrong any longer."""
+    return replace(
+        vector, shows=tuple(replace(show, scheme=vector.right[0], flaws={}) for show in vector.shows)
+    )
+
+
+def another_outcome(vector: LadderVector) -> LadderVector:
+    return replace(vector, shows=tuple(replace(show, found=("A: 9 never",)) for show in vector.shows))
+
+
+def weaker_scheme_called_right(vector: LadderVector) -> LadderVector:
+    return replace(vector, right=(*vector.right, vector.shows[0].scheme))
+
+
+OTHERWISE: dict[str, Callable[[LadderVector], LadderVector]] = {
+    "the right rule in its place": right_rule_in_its_place,
+    "another outcome": another_outcome,
+    "the scheme called right": weaker_scheme_called_right,
+}
+
+
+@pytest.mark.parametrize(
+    ("id", "wrong"),
+    [
+        pytest.param(vector.id, wrong, id=f"{vector.id}: {wrong}")
+        for vector in VECTORS.values()
+        for wrong in OTHERWISE
+        if not (wrong == "the scheme called right" and vector.shows[0].flaws)  # of which the scheme is right
+    ],
+)
+def test_a_vector_that_ends_otherwise_does_not_hold(id: str, wrong: str) -> None:
     """Another scheme, another expectation or another "right" rule, and the claim is not reproduced."""
-    vector = VECTORS["V1"]
-    show = vector.shows[0]
-    if wrong == "scheme":
-        vector = replace(vector, shows=(replace(show, scheme="vector"),))
-    elif wrong == "expectation":
-        vector = replace(vector, shows=(replace(show, found=("C: 1 before 2",)),))
-    else:
-        vector = replace(vector, right=("vector", "fifo"))
-    played = play(vector)
-    assert not played.holds
-    if wrong == "right rule":
-        assert played.measured.endswith("Broken too: fifo, fifo")
+    assert play(VECTORS[id]).holds
+    assert not play(OTHERWISE[wrong](VECTORS[id])).holds
+
+
+def test_what_is_measured_names_a_rule_that_is_not_right() -> None:
+    played = play(weaker_scheme_called_right(VECTORS["V1"]))
+    assert played.measured.endswith("Broken too: pairwise, pairwise")
 
 
 def test_a_vector_may_bring_its_own_way_to_be_played() -> None:

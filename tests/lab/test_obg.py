@@ -41,7 +41,7 @@ from inga.objects.calling import Calling
 from inga.objects.declare import ObjectClass, method
 from inga.objects.invoke import Host
 from inga.objects.options import EngineOptions
-from inga.objects.order import Clock, Precedence
+from inga.objects.order import Clock
 from inga.objects.roster import Pairs, Roster
 
 from ..docs.sources import disagreements
@@ -291,22 +291,6 @@ def test_what_was_never_tried_does_not_hold() -> None:
     assert {*verdicts_of(Counter()).values()} == {NOT_REPRODUCED}
 
 
-def nothing_is_merged(patch: pytest.MonkeyPatch) -> None:
-    """What an instance gets leaves no trace in its vector."""
-    patch.setattr(Precedence, "deliver", lambda self, instance, message: None)
-
-
-def vectors_run_ahead(patch: pytest.MonkeyPatch) -> None:
-    """A vector counts a message that has not been sent."""
-    right = Precedence.deliver
-
-    def deliver(self: Precedence, instance: Any, message: Message) -> None:
-        right(self, instance, message)
-        instance.vector[message.src] += 1
-
-    patch.setattr(Precedence, "deliver", deliver)
-
-
 def clocks_stand_still(patch: pytest.MonkeyPatch) -> None:
     """A clock does not rise by what is received."""
     patch.setattr(Clock, "see", lambda self, stamp: None)
@@ -322,8 +306,8 @@ THEOREM_MUTATIONS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[i
         (33, 85),
         {"theorem 1, corrected", "theorem 4, corrected"},
     ),
-    "2: nothing is merged": (nothing_is_merged, (10, 41, 95), {"theorem 2, corrected", "table 1"}),
-    "2: vectors run ahead": (vectors_run_ahead, (10, 41, 88), {"theorem 2, corrected"}),
+    "2: nothing is merged": (mutations.nothing_is_merged, (10, 41, 95), {"theorem 2, corrected", "table 1"}),
+    "2: vectors run ahead": (mutations.vectors_run_ahead, (10, 41, 88), {"theorem 2, corrected"}),
     "3: clocks stand still": (clocks_stand_still, (33, 108), {"theorem 3, corrected"}),
     "4: answers wait for nothing": (mutations.answers_wait_for_nothing, (271,), {"theorem 4, corrected"}),
     "data come at once": (data_come_at_once, (40, 70), {"data", "theorem 4, corrected"}),
@@ -375,7 +359,9 @@ def test_random_runs_have_everything_in_them() -> None:
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize(
-    ("name", "change"), [("figure 3", own_sends_do_not_count), ("table 2", nothing_is_merged)]
+    ("name", "change"),
+    [("figure 3", own_sends_do_not_count), ("table 2", mutations.nothing_is_merged)],
+    ids=["figure 3", "table 2"],
 )
 def test_worked_examples_are_broken_by_a_change_of_the_product(
     name: str, change: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

@@ -293,7 +293,9 @@ def test_every_claim_about_rates_holds_in_virtual_time() -> None:
     assert found == {**dict.fromkeys("135", HOLDS), **dict.fromkeys("26", BY_CONSTRUCTION)}
 
 
-@pytest.mark.parametrize(("ids", "strategy"), [("1235", Unpaced), ("1356", NeverFaster)])
+@pytest.mark.parametrize(
+    ("ids", "strategy"), [("1235", Unpaced), ("1356", NeverFaster)], ids=["Unpaced", "NeverFaster"]
+)
 def test_a_changed_strategy_fails_the_claims(ids: str, strategy: type[ReMiop]) -> None:
     found = played(strategy)
     assert {id: found[id] for id in ids} == dict.fromkeys(ids, NOT_REPRODUCED)

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from inga import recipes
 from inga.lab.rungs import BENT, RUNGS, Rung, history
+from inga.lab.rungs.counters import Pairwise
+from inga.lab.rungs.rung import Waiting
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find
+from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
 from inga.wire import varint
@@ -180,8 +183,18 @@ def test_headers_for_others_are_nothing(order: str) -> None:
 # Unicast: pairwise numbers
 
 
-def test_two_parties_talk_in_order() -> None:
-    group = net("pairwise", 2)
+def pairwise(rung: type[Pairwise], members: int = 3) -> Net:
+    """A group of that rung."""
+
+    def build() -> list[Layer]:
+        layers = find("pairwise").build(LOSSLESS)
+        return [rung() if isinstance(layer, Pairwise) else layer for layer in layers]
+
+    return net("pairwise", members, build=build)
+
+
+def test_two_parties_talk_in_order(of: type[Pairwise] = Pairwise) -> None:
+    group = pairwise(of, 2)
     for word in (b"1", b"2", b"3"):
         group.send(0, word)
     carry(group, 2)
@@ -197,9 +210,9 @@ def test_two_parties_talk_in_order() -> None:
     assert rung(group.stacks[1]).state_text() == "has 3 from alice"
 
 
-def test_each_pair_has_numbers_of_its_own() -> None:
+def test_each_pair_has_numbers_of_its_own(of: type[Pairwise] = Pairwise) -> None:
     """Alice's third message is the second to each: nobody waits for what went to others."""
-    group = net("pairwise")
+    group = pairwise(of)
     group.send(0, b"b1", to=0b010)
     group.send(0, b"c1", to=0b100)
     group.send(0, b"all")
@@ -221,6 +234,31 @@ def test_numbers_begin_at_one() -> None:
     group.send(0, b"x")
     packet = group.under_way[0].packet(2)
     assert packet.ext == varint.pack([1])
+
+
+class WithoutBuffer(Pairwise):
+    """What comes is processed at once."""
+
+    def _admit(self, waiting: Waiting[int], out: list[Packet]) -> None:
+        self._pass_on(waiting, out)
+
+
+class OneNumberForAll(Pairwise):
+    """A sender counts its messages, whoever they are for."""
+
+    def _stamp(self, packet: Packet) -> list[int]:
+        self._local = [max(self._local)] * len(self._local)
+        return super()._stamp(packet)
+
+
+def test_a_pair_without_a_buffer_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        test_two_parties_talk_in_order(WithoutBuffer)
+
+
+def test_pairs_that_share_their_numbers_are_noticed() -> None:
+    with pytest.raises(AssertionError):
+        test_each_pair_has_numbers_of_its_own(OneNumberForAll)
 
 
 # Real time
@@ -259,6 +297,23 @@ def test_clocks_can_be_set() -> None:
     group.send(0, b"x")
     packet = group.under_way[0].packet(2)
     assert rung(group.stacks[1]).stamp_text(packet) == "11 s"
+
+
+def test_a_later_time_is_no_effect() -> None:
+    """Bob knows nothing of alice's message. What is sorted by time waits for it all the same."""
+    heard = {}
+    for order in ("realtime", "vector"):
+        group = net(order)
+        for member, word in ((0, b"alice's"), (1, b"bob's")):
+            group.now += 0.001
+            group.send(member, word)
+        first, second = to(group, 2)
+        carry(group, second, first)
+        group.now = 1.0
+        group.stacks[2].tick(group.now)
+        group.turn(2)
+        heard[order] = said(group, 2)
+    assert heard == {"realtime": [b"alice's", b"bob's"], "vector": [b"bob's", b"alice's"]}
 
 
 @pytest.mark.parametrize(

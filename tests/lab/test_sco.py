@@ -33,15 +33,12 @@ from inga.lab.sco.levels import (
 )
 from inga.lab.sco.protocol import Protocol
 from inga.lab.sco.schemes import SCHEMES, Item, Model, SchemeCosts, SchemeLoad
-from inga.layers.sco.layer import Sco
 from inga.layers.sco.machine import ScoMachine
-from inga.layers.sco.parts import ScoMessage
 from inga.model.errors import UsageError
-from inga.recipes import Options, find
-from inga.stack.layer import Layer
 
 from ..docs.sources import disagreements
-from ..layers.test_sco_mutations import WithoutCoverage
+from ..layers.test_sco_mutations import WithoutCoverage, WithoutTheOthers
+from ..sim.test_sco import sco_with
 
 TIME = 360.0
 
@@ -287,21 +284,21 @@ class NoFasterThanOne(Model):
         super().__init__(SchemeLoad(load.scheme, load.members, load.destinations, load.delay, load.time))
 
 
-@pytest.mark.parametrize(
-    ("id", "broken", "loads"),
-    [
-        ("rounds", AnswersTwice, [SchemeLoad("C0")]),
-        ("deferral", NothingWaits, [SchemeLoad("D1", delay=1.0), SchemeLoad("D1", delay=2.0)]),
-        ("fewer", NothingWaits, [SchemeLoad("D1")]),
-        ("near", NothingRides, [SchemeLoad("D1")]),
-        ("controller", AnswersTwice, [SchemeLoad("F0")]),
-        ("than-controller", NothingWaits, [SchemeLoad("D1")]),
-        ("rates", NoFasterThanOne, [SchemeLoad("D1", rate=2)]),
-    ],
-)
-def test_a_scheme_that_is_changed_fails_its_claim(
-    id: str, broken: type[Model], loads: list[SchemeLoad]
-) -> None:
+CHANGED: dict[str, tuple[type[Model], list[SchemeLoad]]] = {
+    "rounds": (AnswersTwice, [SchemeLoad("C0")]),
+    "deferral": (NothingWaits, [SchemeLoad("D1", delay=1.0), SchemeLoad("D1", delay=2.0)]),
+    "fewer": (NothingWaits, [SchemeLoad("D1")]),
+    "near": (NothingRides, [SchemeLoad("D1")]),
+    "controller": (AnswersTwice, [SchemeLoad("F0")]),
+    "than-controller": (NothingWaits, [SchemeLoad("D1")]),
+    "rates": (NoFasterThanOne, [SchemeLoad("D1", rate=2)]),
+}
+"""By claim: a scheme that is changed, and where."""
+
+
+@pytest.mark.parametrize("id", CHANGED)
+def test_a_scheme_that_is_changed_fails_its_claim(id: str) -> None:
+    broken, loads = CHANGED[id]
     names = [f"{load.scheme}_{load.delay:g}_{load.destinations}_{load.rate}" for load in loads]
     changed = {name: broken(replace(load, time=20.0)).run() for name, load in zip(names, loads, strict=True)}
     assert found()[id] != "not reproduced"
@@ -315,26 +312,10 @@ def test_points_name_what_was_measured() -> None:
 # Levels
 
 
-class WithoutTheOthers(ScoMachine):
-    """What is in order here counts as confirmed by all."""
-
-    def _enter_log(self, message: ScoMessage) -> None:
-        super()._enter_log(message)
-        for member in range(self.members):
-            self._has_accepted(message, member)
-
-
-def sco_with(machine: type[ScoMachine]) -> Callable[[Options], list[Layer]]:
-    def build(options: Options) -> list[Layer]:
-        layers = find("sco").build(options)
-        return [Sco(machine=machine) if isinstance(layer, Sco) else layer for layer in layers]
-
-    return build
-
-
 @pytest.mark.parametrize(
     ("machine", "wrong"),
     [(WithoutCoverage, "causal without causal"), (WithoutTheOthers, "confirmed without atomic")],
+    ids=["WithoutCoverage", "WithoutTheOthers"],
 )
 def test_a_level_that_says_too_much_is_noticed(machine: type[ScoMachine], wrong: str) -> None:
     figure = implications(observe("sco", seed, build=sco_with(machine)) for seed in range(3))

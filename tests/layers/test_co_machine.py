@@ -2,6 +2,8 @@
 
 from itertools import count
 
+import pytest
+
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import CoControlSent, CoMessage, CoNack, Confirmation, CoSent, CoSettings, SentAgain
 
@@ -11,8 +13,8 @@ ALICE, BOB, CATHY = range(3)
 class Trio:
     """Three machines, and whose words do not get through."""
 
-    def __init__(self, **settings: object) -> None:
-        self.machines = [CoMachine(me, 3, CoSettings(**settings)) for me in range(3)]  # type: ignore[arg-type]
+    def __init__(self, machine: type[CoMachine] = CoMachine, **settings: object) -> None:
+        self.machines = [machine(me, 3, CoSettings(**settings)) for me in range(3)]  # type: ignore[arg-type]
         self.silent: set[int] = set()  # nothing gets to them, nor from them
         self.now = 0.0
 
@@ -194,6 +196,31 @@ def test_every_few_messages_are_confirmed_at_the_end_of_the_turn() -> None:
         answers.append(sum(isinstance(event, CoControlSent) for event in alice.events))
         alice.events.clear()
     assert answers == [0, 0, 1] * 3
+
+
+def test_a_source_repeats_what_is_not_known_to_have_arrived(machine: type[CoMachine] = CoMachine) -> None:
+    """Cathy is there again when all is said of it, and polls are hours apart: she does not know that she lacks anything."""
+    trio = Trio(machine, resend=1.0, poll=10_000.0)
+    trio.silent = {CATHY}
+    trio.send(ALICE)
+    trio.wait(0.9)
+    trio.silent = set()
+    trio.wait(0.05)
+    assert [each.expected[ALICE] for each in trio.machines] == [2, 2, 1]
+    trio.wait(5.0)
+    assert [each.expected[ALICE] for each in trio.machines] == [2, 2, 2]
+
+
+class RepeatsNothing(CoMachine):
+    """L4 without the time-out of the source."""
+
+    def _on_resend(self, _: int) -> None:
+        pass
+
+
+def test_a_source_that_repeats_nothing_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        test_a_source_repeats_what_is_not_known_to_have_arrived(RepeatsNothing)
 
 
 def test_a_hole_is_asked_for_before_its_sender_repeats_itself() -> None:

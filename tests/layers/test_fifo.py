@@ -41,10 +41,22 @@ def test_fifo_holds_until_the_earlier_ones_have_come() -> None:
     assert probe.stack.held == 0
 
 
-def test_fifo_is_per_sender() -> None:
-    probe = Probe(Fifo())
+def test_fifo_is_per_sender(layer: type[Fifo] = Fifo) -> None:
+    probe = Probe(layer())
     got = probe.feed(numbered(2), numbered(1, src=2), numbered(2, src=2), numbered(1))
     assert [(packet.src, packet.seq) for packet in got] == [(2, 1), (2, 2), (1, 1), (1, 2)]
+
+
+class OneCountForAll(Fifo):
+    """Numbers are expected one after the other, whoever they are of."""
+
+    def _place(self, packet: Packet) -> tuple[int, int]:
+        return 0, packet.seq
+
+
+def test_one_count_for_all_senders_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        test_fifo_is_per_sender(OneCountForAll)
 
 
 @pytest.mark.parametrize("layer", [Unordered, Fifo])

@@ -89,6 +89,21 @@ def test_coverage_not_tested() -> None:
     assert any("before its cause" in each for each in found)
 
 
+class WithoutTheOthers(ScoMachine):
+    """What is in order here counts as accepted by all."""
+
+    def _enter_log(self, message: ScoMessage) -> None:
+        super()._enter_log(message)
+        for member in range(self.members):
+            self._has_accepted(message, member)
+
+
+def test_acceptance_taken_for_that_of_all() -> None:
+    found = broken(WithoutTheOthers, range(12))
+    assert len(found) > 8
+    assert any("for confirmed, but" in each for each in found)
+
+
 class StampedWithAck(ScoMachine):
     """Ordered by what was confirmed instead of by the causal clock."""
 

@@ -127,8 +127,9 @@ def test_loss_hits_control_packets_as_well_as_data() -> None:
 # Delays by peer
 
 
-def test_a_delay_for_one_holds_up_no_other() -> None:
+def test_a_delay_for_one_holds_up_no_other(layer: type[Shape] = Shape) -> None:
     net = Net(3, options=Options(faults=Faults()))
+    net.stacks[0].views.replace("shape", layer(Faults()))
     shape = net.stacks[0].layer("shape")
     assert isinstance(shape, Shape)
     shape.delay(2, 20.0)
@@ -137,6 +138,23 @@ def test_a_delay_for_one_holds_up_no_other() -> None:
     assert net.texts(1) == ["one"] and net.texts(2) == []
     net.wait(20.0)
     assert net.texts(2) == ["one"]
+
+
+class DelaysNobody(Shape):
+    def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
+        pass
+
+
+class DelaysEverybody(Shape):
+    def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
+        for other in self.stack.others:
+            super().delay(other, seconds, jitter, keep_order)
+
+
+@pytest.mark.parametrize("layer", [DelaysNobody, DelaysEverybody])
+def test_a_delay_of_others_is_noticed(layer: type[Shape]) -> None:
+    with pytest.raises(AssertionError):
+        test_a_delay_for_one_holds_up_no_other(layer)
 
 
 def test_a_delay_may_be_asked_for_while_there_is_no_place_for_faults() -> None:

@@ -11,12 +11,13 @@ from inga.lab.obg.printed import PrintedIncoming, PrintedQueue, id_of, is_heard
 from inga.model.invocation import Message
 from inga.objects.calls import Calls
 from inga.objects.early import Early
+from inga.objects.endings import Endings
 from inga.objects.engine import Engine
 from inga.objects.failures import Failures
 from inga.objects.incoming import Incoming
 from inga.objects.instance import Instance
 from inga.objects.links import BELOW_NOTHING, Links
-from inga.objects.order import precedes
+from inga.objects.order import Precedence, precedes
 from inga.objects.queue import Queue, QueueEntry
 from inga.objects.speech import Speech
 from inga.objects.state import State
@@ -112,14 +113,42 @@ def answers_wait_for_requests(patch: Patch) -> None:
 
 
 def aborts_leave_a_past(patch: Patch) -> None:
-    from inga.objects.order import Precedence
-
-    def abort(self: Any) -> None:
+    def abort(self: Precedence) -> None:
         self.running -= 1
         for past in self.past.values():
             past[self.place] = self.ev
 
     patch.setattr(Precedence, "abort", abort)
+
+
+def nothing_is_merged(patch: Patch) -> None:
+    """What an instance gets leaves no trace in its vector."""
+    patch.setattr(Precedence, "deliver", lambda self, instance, message: None)
+
+
+def vectors_run_ahead(patch: Patch) -> None:
+    """A vector counts a message that has not been sent."""
+    right = Precedence.deliver
+
+    def deliver(self: Precedence, instance: Instance, message: Message) -> None:
+        right(self, instance, message)
+        instance.vector[message.src] += 1
+
+    patch.setattr(Precedence, "deliver", deliver)
+
+
+def commits_leave_no_past(patch: Patch) -> None:
+    """What follows an instance that it conflicts with does not come after it."""
+
+    def commit(self: Precedence, instance: Instance, op: str) -> None:
+        self.running -= 1
+
+    patch.setattr(Precedence, "commit", commit)
+
+
+def failures_commit(patch: Patch) -> None:
+    """A method whose call was aborted, and which fails by that, commits all the same."""
+    patch.setattr(Endings, "fail", lambda self, instance, *_: self.finish(instance, None))
 
 
 def nothing_is_handed_round(patch: Patch) -> None:
@@ -206,6 +235,10 @@ MUTATIONS = {
     "as printed, nobody dies": Mutation(as_printed_and_nobody_dies, ("I1", "I2", "I3", "I8")),
     "responses wait for requests": Mutation(answers_wait_for_requests, ("I8",)),
     "V6 also at abort": Mutation(aborts_leave_a_past, ("I13",)),
+    "V5 removed": Mutation(nothing_is_merged, ("I6",)),
+    "V6 removed": Mutation(commits_leave_no_past, ("I6",)),
+    "vectors run ahead": Mutation(vectors_run_ahead, ("I6",)),
+    "failures commit": Mutation(failures_commit, ("I9",)),
     "nothing is repeated": Mutation(nothing_is_repeated, ("I8",)),
     "aborts undo nothing": Mutation(aborts_undo_nothing, ("I9", "I10")),
     "F2 removed": Mutation(nothing_is_handed_round, ("I12",), crash=True),

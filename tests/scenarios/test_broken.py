@@ -11,7 +11,9 @@ import pytest
 from inga.corba.multicast.remiop import ReMiop
 from inga.lab.co.printed import PrintedCo
 from inga.layers.co import ordering as co
+from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import CoOrdering
+from inga.layers.co.parts import CoMessage
 from inga.layers.sco.ordering import ScoOrdering
 from inga.layers.sco.parts import ScoMessage
 from inga.layers.sco.talking import Talking
@@ -61,6 +63,33 @@ def log_without_order(patch: Patch) -> None:
     patch.setattr(co, "insert_causally", lambda log, message, start=0: log.append(message))
 
 
+def names_nothing_accepted(patch: Patch) -> None:
+    """A message says of others that nothing of them has been accepted."""
+    right = CoMachine._send
+
+    def send(self: CoMachine, body: Any, size: int) -> None:
+        accepted = {other: self.expected[other] for other in self.others}
+        self._risen.clear()
+        for other in accepted:
+            self.expected[other] = 1
+        right(self, body, size)
+        for other, number in accepted.items():
+            self.expected[other] = number
+
+    patch.setattr(CoMachine, "_send", send)
+
+
+def confirmed_without_its_vector(patch: Patch) -> None:
+    """What a confirmed message names is not taken over."""
+    right = CoOrdering._confirmed
+
+    def confirmed(self: CoOrdering, message: CoMessage, start: int) -> None:
+        message.claims = []
+        right(self, message, start)
+
+    patch.setattr(CoOrdering, "_confirmed", confirmed)
+
+
 def known_at_once(patch: Patch) -> None:
     """Not as the paper prints it."""
     patch.setattr(PrintedCo, "_have_accepted", CoOrdering._have_accepted)
@@ -75,6 +104,17 @@ def only_the_message_itself(patch: Patch) -> None:
         right(self, message)
 
     patch.setattr(ScoOrdering, "_merge_clock", merge)
+
+
+def confirmed_at_once(patch: Patch) -> None:
+    """A confirmation does not wait for data to ride on."""
+    right = Talking._owe
+
+    def owe(self: Talking, member: int) -> None:
+        right(self, member)
+        self._to_answer.add(member)
+
+    patch.setattr(Talking, "_owe", owe)
 
 
 def own_sends_do_not_count(patch: Patch) -> None:
@@ -98,6 +138,8 @@ class BrokenRule(NamedTuple):
 BROKEN = {
     "co: a number beyond the expected one": BrokenRule(does_nothing(CoOrdering, "missing"), "co/v3"),
     "co: what others name": BrokenRule(does_nothing(CoOrdering, "_learn_sent"), "co/v3"),
+    "co: what a message names": BrokenRule(names_nothing_accepted, "co/v1-v2"),
+    "co: what confirmed messages name": BrokenRule(confirmed_without_its_vector, "co/v1-v2"),
     "co: pre-acknowledgement": BrokenRule(confirmed_when_accepted, "co/v1-v2"),
     "co: acknowledgement": BrokenRule(acknowledged_when_confirmed, "co/v1-v2"),
     "co: insertion that keeps order": BrokenRule(log_without_order, "co/v1-v2"),
@@ -106,6 +148,8 @@ BROKEN = {
     "sco: figure 4": BrokenRule(does_nothing(ScoOrdering, "_merge_clock"), "sco/v2-csn"),
     "sco: continuous acceptance": BrokenRule(does_nothing(ScoOrdering, "missing"), "sco/v2-loss"),
     "sco: confirmations are owed": BrokenRule(does_nothing(Talking, "_owe"), "sco/v5"),
+    "sco: confirmations ride on data": BrokenRule(does_nothing(Talking, "_forget_debt"), "sco/v5"),
+    "sco: confirmations wait for data": BrokenRule(confirmed_at_once, "sco/v5"),
     "obg: the vectors of figure 3": BrokenRule(own_sends_do_not_count, "obg/figure-3"),
     "obg: the vectors of figure 4": BrokenRule(does_nothing(Precedence, "deliver"), "obg/figure-4"),
     "remiop: any member repairs": BrokenRule(does_nothing(ReMiop, "_promise"), "remiop/repair"),

@@ -1,6 +1,7 @@
 """The rungs against the truth: equal where nothing is concurrent, exact where they should be, and found
 out by search where they are not."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -12,35 +13,70 @@ from inga.certify.chunk import from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.lab.ladder.search import smallest
+from inga.lab.rungs.counters import Scalar
+from inga.lab.rungs.rung import Waiting
 from inga.recipes import find, ladder
 from inga.sim import Sim
-from inga.sim.board import Board, lossless
+from inga.sim.board import Board, Build, lossless
 from inga.sim.explore import Explorer
 from inga.sim.hunt import hunt
+from inga.sim.schedule import Schedule
 from inga.sim.trials import simulate_trial
+from inga.stack.layer import Layer
 from inga.trace import read_processes
 from inga.trial.trial import Trial
 
-from .walks import Eager, serial, wander_to_some
+from .walks import Eager, one_after_the_other, serial, wander_to_some
 
 # Serial histories
 
 
-@pytest.mark.parametrize("order", ["strict", "scalar", "tree", "head-only", "broadcast", "history"])
-def test_equal_to_the_standard_rule_on_serial_histories(order: str) -> None:
+def check_serial_histories(build: Build) -> None:
+    """That everything is delivered in order, and as under the standard rule."""
     for seed in range(60):
         rng = Random(seed)
         sites = 2 + seed % 5
-        schedule = serial(rng, sites, 1 + rng.randrange(15))
-        boards = [Board(sites, lossless(each)) for each in (order, "vector")]
-        for board in boards:
-            assert board.play(schedule).violations.total() == 0, schedule
-        assert boards[0].taken == boards[1].taken
+        for history in (serial, one_after_the_other):
+            schedule = history(rng, sites, 1 + rng.randrange(15))
+            boards = [Board(sites, each) for each in (build, lossless("vector"))]
+            for board in boards:
+                assert board.play(schedule).violations.total() == 0, schedule
+            assert boards[0].taken == boards[1].taken
 
 
-def test_a_serial_history_has_nothing_concurrent() -> None:
+@pytest.mark.parametrize("order", ["strict", "scalar", "tree", "head-only", "broadcast", "history"])
+def test_equal_to_the_standard_rule_on_serial_histories(order: str) -> None:
+    check_serial_histories(lossless(order))
+
+
+class OwnAlone(Scalar):
+    """The counter is not copied from what is delivered."""
+
+    def _count(self, waiting: Waiting[int]) -> None:
+        pass
+
+
+class AnyLater(Scalar):
+    """Whatever is higher than the counter is next."""
+
+    def _passes(self, waiting: Waiting[int]) -> bool:
+        return waiting.stamp > self._known
+
+
+@pytest.mark.parametrize("broken", [OwnAlone, AnyLater])
+def test_one_counter_with_another_rule_is_noticed_on_serial_histories(broken: type[Scalar]) -> None:
+    def build() -> list[Layer]:
+        layers = lossless("scalar")()
+        return [broken() if isinstance(layer, Scalar) else layer for layer in layers]
+
+    with pytest.raises(AssertionError):
+        check_serial_histories(build)
+
+
+@pytest.mark.parametrize("history", [serial, one_after_the_other])
+def test_a_serial_history_has_nothing_concurrent(history: Callable[[Random, int, int], Schedule]) -> None:
     board = Board(4, lossless("vector"))
-    board.play(serial(Random(1), 4, 20))
+    board.play(history(Random(1), 4, 20))
     assert board.oracle.related == 20 * 19 // 2
 
 
@@ -81,7 +117,7 @@ def test_equal_on_thousands_of_serial_histories(order: str, runs: int) -> None:
     for seed in range(runs):
         rng = Random(seed)
         sites = 2 + seed % 5
-        schedule = serial(rng, sites, 1 + rng.randrange(25))
+        schedule = rng.choice((serial, one_after_the_other))(rng, sites, 1 + rng.randrange(25))
         boards = [Board(sites, lossless(each)) for each in (order, "vector")]
         for board in boards:
             board.play(schedule)
@@ -100,27 +136,26 @@ def test_history_is_exact_on_thousands_of_subsets() -> None:
 # Found by search
 
 
-@pytest.mark.parametrize(
-    ("scheme", "messages", "sites", "first"),
-    [
-        ("none", 2, 2, "A!1 A!2 2>B"),  # V0
-        ("pairwise", 2, 3, "A!1 1>B B!2 2>C"),  # V1
-        ("fifo", 2, 3, "A!1 1>B B!2 2>C"),
-        ("scalar", 2, 2, "A!1 B!2 1>B 2>A"),  # V5
-        ("last-sender", 2, 2, "A!1 A!2 2>B"),  # V7
-        ("last-sender-own", 3, 2, "A!1 B!2 1>B B!3 3>A"),  # V9, without FIFO
-        ("strict", 2, 2, "A!1 B!2 1>B 2>A"),  # V10
-        ("at-once-replace", 3, 2, "A!1 A!2 B!3 2>B"),  # V12
-        ("at-once-keep", 3, 2, "A!1 A!2 B!3 2>B"),
-        ("at-once-count", 3, 2, "A!1 A!2 B!3 2>B"),
-        ("tree", 3, 2, "A!1 A!2 B!3 2>B"),
-    ],
-)
-def test_the_smallest_counterexample_is_the_listed_one(
-    scheme: str, messages: int, sites: int, first: str
-) -> None:
-    assert smallest(scheme)[:2] == (messages, sites)
-    assert smallest(scheme)[3] == first
+SMALLEST = {
+    "none": (2, 2, "A!1 A!2 2>B"),  # V0
+    "pairwise": (2, 3, "A!1 1>B B!2 2>C"),  # V1
+    "fifo": (2, 3, "A!1 1>B B!2 2>C"),
+    "scalar": (2, 2, "A!1 B!2 1>B 2>A"),  # V5
+    "last-sender": (2, 2, "A!1 A!2 2>B"),  # V7
+    "last-sender-own": (3, 2, "A!1 B!2 1>B B!3 3>A"),  # V9, without FIFO
+    "strict": (2, 2, "A!1 B!2 1>B 2>A"),  # V10
+    "at-once-replace": (3, 2, "A!1 A!2 B!3 2>B"),  # V12
+    "at-once-keep": (3, 2, "A!1 A!2 B!3 2>B"),
+    "at-once-count": (3, 2, "A!1 A!2 B!3 2>B"),
+    "tree": (3, 2, "A!1 A!2 B!3 2>B"),
+}
+"""Of each scheme the fewest messages and sites, and what goes wrong then."""
+
+
+@pytest.mark.parametrize("scheme", SMALLEST)
+def test_the_smallest_counterexample_is_the_listed_one(scheme: str) -> None:
+    messages, sites, _, first, _ = smallest(scheme)
+    assert (messages, sites, first) == SMALLEST[scheme]
 
 
 class Blocking(Explorer):

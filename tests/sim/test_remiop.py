@@ -1,25 +1,33 @@
 """MIOP and ReMIOP in virtual time: promises under faults, hunts, traces, and a receiver that cannot follow."""
 
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 import pytest
 
 from inga.corba.multicast.envelope import OPERATION
 from inga.corba.multicast.fragments import Strategy
+from inga.corba.multicast.rate import Rate
+from inga.corba.multicast.remiop import ReMiop
+from inga.corba.multicast.reported import Stream
 from inga.corba.multicast.transport import Miop
 from inga.corba.wire import miop
 from inga.corba.wire.group_request import decode_request, read_octets
 from inga.lab.remiop.receiver import SlowReceiver
+from inga.layers.causal import Causal
+from inga.layers.fifo import Unreliable
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.recipes import NONE, Options, compose, find
+from inga.recipes import NONE, Options, Ordering, causal, compose, find
 from inga.recipes import recipe as registry
+from inga.recipes.standard import plain
 from inga.sim import Sim
 from inga.sim.board import replay
 from inga.sim.hunt import hunt
 from inga.sim.network import Network
 from inga.sim.trials import simulate_trial
+from inga.stack.layer import Layer
 from inga.trace.memory import MemoryTrace
 from inga.trial.trial import Trial
 from inga.trial.workload import Workload
@@ -33,11 +41,34 @@ RELIABLE = ["miop+acks", "remiop", "remiop+vector", "remiop+co"]
 def test_every_promise_is_kept(order: str) -> None:
     sim = Sim(*PEOPLE[:5], order=order, seed=5, faults=ROUGH, record=False)
     sim.load(Workload(5, 25))
-    sim.run()
+    sim.run(until=60.0)
     sim.check()
     assert sim.oracle.taken == sim.oracle.expected == 500
     assert sim.oracle.related
     assert not sum((site.stack.rejected for site in sim.sites), start=type(sim.sites[0].stack.rejected)())
+
+
+class AsksForNothing(ReMiop):
+    """What is lost stays lost."""
+
+    def _request(self, stream: Stream, numbers: Iterable[int]) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("ordering", "strategy", "broken"),
+    [(NONE, ReMiop, "causal"), (causal(Causal), AsksForNothing, "complete")],
+    ids=["no order above it", "it asks for nothing"],
+)
+def test_an_order_whose_basis_is_broken_is_noticed(
+    ordering: Ordering, strategy: type[ReMiop], broken: str
+) -> None:
+    compose("broken", ordering, Miop(strategy), guarantees=find("remiop+vector").guarantees)
+    try:
+        with pytest.raises(AssertionError, match=broken):
+            test_every_promise_is_kept("broken")
+    finally:
+        del registry._recipes["broken"]
 
 
 def test_plain_miop_loses_and_does_nothing_else() -> None:
@@ -169,9 +200,21 @@ def test_a_slow_receiver_drags_the_rate_to_its_speed_and_releases_it_again() -> 
     assert {sample.rate for sample in before} == {sample.rate for sample in after} == {experiment.rmax}
     assert min(sample.rate for sample in slow) == experiment.rmin
     assert experiment.speed / 4 < fmean(sample.sent for sample in slow) < experiment.speed
+    assert fmean(sample.rate for sample in slow) < experiment.speed, "it is the rate, not a full window"
     assert max(sample.lag for sample in slow) > experiment.size / 2
     assert max(sample.lag for sample in before + after) < experiment.size / 5
     assert samples == experiment.run(), "the same experiment is the same series"
+
+
+def test_a_rate_that_the_fastest_receiver_decides_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is reported in a period, the least lag would count: what slows the sender then is its window alone."""
+
+    def report(self: Rate, lag: int) -> None:
+        self.lag = max(0, lag) if self.lag is None else min(max(0, lag), self.lag)
+
+    monkeypatch.setattr(Rate, "report", report)
+    with pytest.raises(AssertionError, match="not a full window"):
+        test_a_slow_receiver_drags_the_rate_to_its_speed_and_releases_it_again()
 
 
 def test_a_receiver_fast_enough_drags_nothing() -> None:
@@ -192,18 +235,41 @@ class Doubled(Strategy):
         self.below([packet for packet in batch for _ in range(2)])
 
 
-def test_a_strategy_of_ones_own_is_a_recipe() -> None:
-    compose("doubled", NONE, Miop(Doubled), guarantees=("integrity",))
+class WithoutStrategy(Miop):
+    """Whatever strategy there is has no place."""
+
+    def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
+        kept = [layer for layer in made if not isinstance(layer, Strategy)]
+        return super().layers(order, kept, options, name)
+
+
+class AboveSegmentation(Miop):
+    """The strategy has whole messages, instead of packets."""
+
+    def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
+        fragments, strategy = made
+        return super().layers(order, [strategy, fragments], options, name)
+
+
+def test_a_strategy_of_ones_own_is_a_recipe(transport: type[Miop] = Miop) -> None:
+    """Of messages in three packets: it is packets that come twice, or more messages would be lost."""
+    compose("doubled", plain(Unreliable), transport(Doubled), guarantees=("integrity",))
     try:
         runs = [
-            simulate_trial(Trial(order, members=3, messages=200, loss=0.1, seed=1))
+            simulate_trial(Trial(order, members=3, messages=200, size=4000, loss=0.1, seed=1))
             for order in ("miop", "doubled")
         ]
     finally:
         del registry._recipes["doubled"]
-    plain, doubled = (run.expected - run.delivered for run in runs)
+    once, twice = (run.expected - run.delivered for run in runs)
     assert runs[1].violations == 0
-    assert 0 < doubled < plain / 4
+    assert 0 < twice < once / 6
+
+
+@pytest.mark.parametrize("transport", [WithoutStrategy, AboveSegmentation])
+def test_a_strategy_in_another_place_is_noticed(transport: type[Miop]) -> None:
+    with pytest.raises(AssertionError):
+        test_a_strategy_of_ones_own_is_a_recipe(transport)
 
 
 # What is on the wire

@@ -15,6 +15,8 @@ from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.layers.sco import layer
 from inga.layers.sco.layer import Sco
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.parts import ScoMessage
 from inga.layers.shape import Faults
 from inga.recipes import Options, find
 from inga.sim import Sim
@@ -22,6 +24,7 @@ from inga.sim.board import lossless, replay
 from inga.sim.hunt import try_seed
 from inga.sim.trials import simulate_trial
 from inga.stack.hooks import Holdings
+from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.trace import read_processes
 from inga.trace.reader import read_manifest
@@ -103,14 +106,29 @@ def test_only_destinations_get_copies() -> None:
 
 
 def heard_by_dave(
-    deliver: str, loss: float, *, speaks: bool = False, **protocol: int
+    deliver: str,
+    loss: float,
+    *,
+    speaks: bool = False,
+    machine: type[ScoMachine] | None = None,
+    **protocol: int,
 ) -> list[tuple[str, int]]:
     """Who sends dave datagrams of how many bytes while the other three write to each other, and he says nothing, or something to
     alice before."""
     names = ("alice", "bob", "cathy", "dave")
     options = Options(detect=None, protocol=protocol)
     faults = Faults(loss=loss, delay_min=0.001, delay_max=0.01)
-    sim = Sim(*names, order="sco", deliver=deliver, seed=1, faults=faults, options=options, record=False)
+    build = None if machine is None else sco_with(machine)
+    sim = Sim(
+        *names,
+        order="sco",
+        deliver=deliver,
+        seed=1,
+        faults=faults,
+        options=options,
+        build=build,
+        record=False,
+    )
     sim.run(until=1.0)  # they have met
     got: list[tuple[str, int]] = []
     sim.network.listeners.append(
@@ -138,6 +156,37 @@ def test_what_a_member_gets_that_nobody_writes_to(deliver: str, loss: float) -> 
     confirmed = heard_by_dave(deliver, loss, speaks=True)
     assert {source for source, _ in confirmed} == {"alice"}
     assert all(33 <= size <= 35 for _, size in confirmed) and (loss or len(confirmed) == 1)
+
+
+def sco_with(machine: type[ScoMachine]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        layers = find("sco").build(options)
+        return [Sco(machine=machine) if isinstance(each, Sco) else each for each in layers]
+
+    return build
+
+
+class SendsToAll(ScoMachine):
+    """Everybody gets everything."""
+
+    def request(self, dst: int, body: Any, size: int = 0) -> None:
+        super().request((1 << self.members) - 1 & ~(1 << self.me), body, size)
+
+
+class ConfirmsToAll(ScoMachine):
+    """Everybody is told what was accepted, whoever it was for."""
+
+    def _report(self, message: ScoMessage) -> None:
+        super()._report(message)
+        for other in self._remote((1 << self.members) - 1):
+            self._owe(other)
+
+
+@pytest.mark.parametrize("machine", [SendsToAll, ConfirmsToAll])
+def test_what_is_sent_to_those_it_is_not_for_is_noticed(machine: type[ScoMachine]) -> None:
+    assert heard_by_dave("causal", 0.0, machine=ScoMachine) == []
+    with pytest.raises(AssertionError):
+        assert heard_by_dave("causal", 0.0, machine=machine) == []
 
 
 def test_only_where_messages_tell_nothing_others_are_asked() -> None:
@@ -302,6 +351,7 @@ def _newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "share_out", reverse)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("break_it", "promise"),
     [

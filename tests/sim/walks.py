@@ -39,6 +39,28 @@ def serial(rng: Random, sites: int, messages: int) -> Schedule:
     return Schedule.parse(" ".join(words))
 
 
+def one_after_the_other(rng: Random, sites: int, messages: int) -> Schedule:
+    """Whoever sends has delivered all that was sent before, and nobody else need have: copies overtake each other, though
+    nothing is concurrent."""
+    words: list[str] = []
+    here = [set[int]() for _ in range(sites)]  # what has come to each site, or was sent there
+    under_way: list[tuple[int, int]] = []
+    sent = 0
+    while sent < messages or under_way:
+        able = [site for site in range(sites) if len(here[site]) == sent]
+        if sent < messages and able and (not under_way or rng.random() < 0.5):
+            sent += 1
+            sender = rng.choice(able)
+            words.append(f"{letter(sender)}!{sent}")
+            here[sender].add(sent)
+            under_way += [(sent, site) for site in range(sites) if site != sender]
+        else:
+            message, site = under_way.pop(rng.randrange(len(under_way)))
+            words.append(f"{message}>{letter(site)}")
+            here[site].add(message)
+    return Schedule.parse(" ".join(words))
+
+
 class Eager:
     """Watches a board, and objects to a message that is held though every cause is here."""
 

@@ -7,6 +7,7 @@ from inga.layers.causal import Causal
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.shape import Faults, Shape
 from inga.model.errors import UsageError
+from inga.model.packet import Packet
 from inga.recipes import Options
 from inga.stack.layer import Layer
 
@@ -58,9 +59,9 @@ def test_delayed_packets_go_through_the_new_layer_in_order() -> None:
     assert net.wake[1] is None
 
 
-def test_a_replaced_order_hands_over_what_it_held() -> None:
+def test_a_replaced_order_hands_over_what_it_held(order: type[Fifo] = Fifo) -> None:
     net = Net(
-        2, "fifo", options=Options(lossless=True), build=lambda: [Bundle(gather=False), Fifo(), Ground()]
+        2, "fifo", options=Options(lossless=True), build=lambda: [Bundle(gather=False), order(), Ground()]
     )
     for text in (b"one", b"two", b"three"):
         net.send(0, text)
@@ -74,6 +75,18 @@ def test_a_replaced_order_hands_over_what_it_held() -> None:
     assert net.stacks[1].held == 0
     net.arrive(first)
     assert net.texts(1) == ["two", "three", "one"]
+
+
+class KeepsWhatItHeld(Fifo):
+    """Whoever takes its place gets nothing of it."""
+
+    def drain(self) -> list[Packet]:
+        return []
+
+
+def test_an_order_that_keeps_what_it_held_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        test_a_replaced_order_hands_over_what_it_held(KeepsWhatItHeld)
 
 
 class Ground(Layer):

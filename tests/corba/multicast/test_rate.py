@@ -82,6 +82,17 @@ def test_the_slowest_receiver_of_a_period_decides() -> None:
     assert rate.now == SLOWEST
 
 
+def test_a_rate_that_the_fastest_receiver_decides_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is reported in a period, the least lag would count."""
+
+    def report(self: Rate, lag: int) -> None:
+        self.lag = max(0, lag) if self.lag is None else min(max(0, lag), self.lag)
+
+    monkeypatch.setattr(Rate, "report", report)
+    with pytest.raises(AssertionError):
+        test_the_slowest_receiver_of_a_period_decides()
+
+
 def test_silence_changes_nothing_and_a_lag_is_not_negative() -> None:
     rate = Rate(SLOWEST, FASTEST, SIZE)
     assert not any(rate.spend(0, 1) for _ in range(5 * rate.period))

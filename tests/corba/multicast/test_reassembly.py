@@ -8,6 +8,7 @@ import pytest
 
 from inga.corba.multicast.fragments import Piece, Reassembly
 from inga.corba.wire.miop import numbered_id
+from inga.model.packet import Buffer
 
 ONE, TWO = b"one", b"two"
 
@@ -15,9 +16,9 @@ ONE, TWO = b"one", b"two"
 class Table:
     """A reassembly, and what it counted."""
 
-    def __init__(self, **limits: float) -> None:
+    def __init__(self, reassembly: type[Reassembly] = Reassembly, **limits: float) -> None:
         self.counts: Counter[str] = Counter()
-        self.table = Reassembly(self._count, **limits)  # type: ignore[arg-type]
+        self.table = reassembly(self._count, **limits)  # type: ignore[arg-type]
 
     def _count(self, reason: str) -> None:
         self.counts[reason] += 1
@@ -192,7 +193,9 @@ def test_nothing_is_allocated_for_what_is_only_announced() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_messages_in_any_order_with_duplicates(seed: int) -> None:
+def test_any_messages_in_any_order_with_duplicates(
+    seed: int, reassembly: type[Reassembly] = Reassembly
+) -> None:
     """Against the plain thing: each message once, when its last packet has come."""
     rng = Random(seed)
     messages = {bytes([key]): rng.randbytes(rng.randrange(1, 40)) for key in range(12)}
@@ -205,7 +208,7 @@ def test_any_messages_in_any_order_with_duplicates(seed: int) -> None:
             count = 0 if key in unknown else len(pieces)
             packets += [(key, index, count, piece, index == len(pieces) - 1)] * rng.choice((1, 1, 2))
     rng.shuffle(packets)
-    table, seen, came = Table(), {key: set[int]() for key in messages}, []
+    table, seen, came = Table(reassembly), {key: set[int]() for key in messages}, []
     copies = Counter((key, index) for key, index, *_ in packets)
     sizes = {key: len({index for k, index in copies if k == key}) for key in messages}
     for key, index, count, piece, stop in packets:
@@ -217,3 +220,26 @@ def test_any_messages_in_any_order_with_duplicates(seed: int) -> None:
     assert sorted(came) == sorted(messages.items())
     assert table.counts["dup"] == sum(times - 1 for times in copies.values())
     assert (table.table.open, table.table.octets) == (0, 0)
+
+
+class InOrderOfArrival(Reassembly):
+    """The number of a packet is that of those which came before it."""
+
+    def add(self, piece: Piece, payload: Buffer, now: float) -> Buffer | None:
+        open_ = self._open.get(piece.unique_id)
+        index = 0 if open_ is None else len(open_.slots)
+        placed = Piece(piece.unique_id, 0, 0, index, piece.count, piece.is_last, 0)
+        return super().add(placed, payload, now)
+
+
+class RemembersNothing(Reassembly):
+    """What comes again of a message that was whole begins a new one."""
+
+    def _remember(self, key: bytes) -> None:
+        pass
+
+
+@pytest.mark.parametrize("broken", [InOrderOfArrival, RemembersNothing])
+def test_mutation(broken: type[Reassembly]) -> None:
+    with pytest.raises(AssertionError):
+        test_any_messages_in_any_order_with_duplicates(0, broken)

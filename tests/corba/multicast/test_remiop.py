@@ -1,16 +1,19 @@
 """The rules of ReMIOP one by one: every datagram and every moment is in the hands of the test."""
 
 import itertools
+from struct import unpack_from
 from typing import Any
 
 import pytest
 
-from inga.corba.multicast.fragments import MiopFragments, MiopPackets, quad_of
+from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
+from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import NEW_LIFE
 from inga.corba.multicast.requests import Requests
 from inga.corba.wire import miop
 from inga.model.errors import Gap, UsageError
+from inga.model.packet import Packet
 from inga.model.view import View
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
@@ -546,8 +549,9 @@ def test_who_keeps_to_the_rate_has_not_said_everything() -> None:
     assert net.strategy(A).settled
 
 
-def test_reports_and_requests_set_the_rate() -> None:
-    net = Members(2, rmin=10_000, rmax=110_000, size=100, state_interval=1000, state_every=0, slack=1e5)
+def test_reports_and_requests_set_the_rate(strategy: type[ReMiop] = ReMiop) -> None:
+    paced = {"rmin": 10_000, "rmax": 110_000, "slack": 1e5}
+    net = Members(2, strategy=strategy, size=100, state_interval=1000, state_every=0, **paced)
     rate = net.strategy(A).rate
     a, b = net.senders
     for _ in range(9):
@@ -567,6 +571,38 @@ def test_reports_and_requests_set_the_rate() -> None:
     for _ in range(10):
         net.say(A, b"x")
     assert rate.now == 10_000
+
+
+class DeafToReports(ReMiop):
+    """What a STATE says is not passed to the rate."""
+
+    def _hear_report(self, control: miop.ControlPacket) -> None:
+        rate, self.rate = self.rate, Rate(1, 1, self.size)
+        super()._hear_report(control)
+        self.rate = rate
+
+
+class DeafToRequests(ReMiop):
+    """Nor is what a NACK says."""
+
+    def _hear_request(self, control: miop.ControlPacket) -> None:
+        rate, self.rate = self.rate, Rate(1, 1, self.size)
+        super()._hear_request(control)
+        self.rate = rate
+
+
+class TakesNumbersForLags(ReMiop):
+    """The more a receiver has, the further behind it seems to be."""
+
+    def _hear_report(self, control: miop.ControlPacket) -> None:
+        super()._hear_report(control)
+        self.rate.lag = max(number for _, number in control.entries)
+
+
+@pytest.mark.parametrize("broken", [DeafToReports, DeafToRequests, TakesNumbersForLags])
+def test_a_rate_that_does_not_hear_is_noticed(broken: type[ReMiop]) -> None:
+    with pytest.raises(AssertionError):
+        test_reports_and_requests_set_the_rate(broken)
 
 
 def test_repairs_are_not_paced() -> None:
@@ -645,11 +681,79 @@ def test_where_a_member_begins_is_for_that_member_to_say(forged: int) -> None:
     assert net.strategy(A)._everywhere == first + 1
 
 
+class PlainMiop:
+    """A receiver that knows the header of MIOP, and of ReMIOP nothing: it puts messages together by id, number and count."""
+
+    def __init__(self) -> None:
+        self.got: list[bytes] = []
+        self.reassembly = Reassembly(lambda _: None)
+
+    def receive(self, datagram: bytes) -> None:
+        _, _, flags, _, number, count, id_size = unpack_from(">4sBBHIII", datagram)
+        unique_id, payload = datagram[20 : 20 + id_size], datagram[20 + id_size + -(20 + id_size) % 8 :]
+        piece = Piece(unique_id, 0, 0, number, count, bool(flags & miop.STOP), 0)
+        message = self.reassembly.add(piece, payload, 0.0)
+        if message is not None:
+            self.got.append(bytes(message))
+
+
 def test_plain_receivers_ignore_what_strategies_say() -> None:
-    plain = Stack([Top(), MiopFragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
+    """Others, which keep one message in mind that is never whole; and ours, which know the flag."""
     sender = quad_of(0, 1)
-    plain.receive([(miop.encode_control(miop.ControlPacket(miop.NACK, sender, ((sender, 1),))), None)], now=0)
-    assert not plain.rejected and plain.ready().wake is None
+    said = [miop.ControlPacket(kind, sender, ((sender, 1),)) for kind in (miop.NACK, miop.STATE, miop.NACK)]
+    others = PlainMiop()
+    ours = Stack([Top(), MiopFragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
+    for each in said:
+        datagram = miop.encode_control(each)
+        others.receive(datagram)
+        ours.receive([(datagram, None)], now=0)
+    assert not others.got and others.reassembly.open == 1
+    assert not ours.rejected and ours.ready().wake is None
+
+
+WRONG_CONTROL: dict[str, dict[str, Any]] = {
+    "no flag": {"flags": 0},
+    "of 1": {"count": 1},
+    "number 1": {"number": 1},
+    "an id of its own": {"unique_id": FOREIGN},
+}
+"""What a control packet has instead of what it should have."""
+
+
+@pytest.mark.parametrize("wrong", WRONG_CONTROL)
+def test_control_packets_that_are_not_ignored_are_noticed(
+    wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode(unique_id: bytes, number: int, count: int, payload: bytes, *, flags: int) -> bytes:
+        fields = {"unique_id": unique_id, "number": number, "count": count, "flags": flags}
+        return right(payload=payload, **{**fields, **WRONG_CONTROL[wrong]})
+
+    right = miop.encode
+    monkeypatch.setattr(miop, "encode", encode)
+    with pytest.raises(AssertionError):
+        test_plain_receivers_ignore_what_strategies_say()
+
+
+def test_anybody_may_speak_to_an_open_group(fragments: type[MiopFragments] = MiopFragments) -> None:
+    """Also one that is in no view; and nobody answers."""
+    for unique_id in (FOREIGN, miop.numbered_id((127 << 24) + 99, 5)):
+        top = Top()
+        stack = Stack([top, fragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
+        stack.receive([(each, None) for each in miop.split(bytes(100), unique_id, payload_max=40)], now=0)
+        assert [bytes(packet.body) for packet in top.got] == [bytes(100)]
+        assert not stack.ready().send
+
+
+class MembersOnly(MiopFragments):
+    """Listens to members of the view alone."""
+
+    def up(self, batch: list[Packet]) -> None:
+        super().up([packet for packet in batch if packet.src >= 0])
+
+
+def test_a_closed_group_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        test_anybody_may_speak_to_an_open_group(MembersOnly)
 
 
 @pytest.mark.parametrize(

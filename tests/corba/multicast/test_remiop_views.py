@@ -3,10 +3,13 @@
 import pytest
 
 from inga.corba.multicast.remiop import ReMiop
+from inga.corba.multicast.transport import Miop
 from inga.corba.wire import miop
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
-from inga.recipes import Options, find
+from inga.model.packet import Packet, Runs
+from inga.recipes import NONE, Options, compose, find
+from inga.recipes import recipe as registry
 from inga.session.handover import piece_size
 from inga.sim import Sim
 from inga.trial.workload import Workload
@@ -72,6 +75,22 @@ def test_what_any_survivor_has_of_the_dead_all_have(order: str) -> None:
         assert sorted(town.texts(name)) == expected, name
         assert town.names(name) == ("bob", "cathy", "dave")
     town.check_together(order, "bob", "cathy", "dave")
+
+
+class KeepsItToItself(ReMiop):
+    """Nobody is sent what a member has of one that is gone."""
+
+    def lend(self, member: int, runs: Runs, to: int) -> list[Packet]:
+        return []
+
+
+def test_survivors_who_do_not_share_are_noticed() -> None:
+    compose("broken", NONE, Miop(KeepsItToItself), guarantees=find("remiop").guarantees)
+    try:
+        with pytest.raises(AssertionError):
+            test_what_any_survivor_has_of_the_dead_all_have("broken")
+    finally:
+        del registry._recipes["broken"]
 
 
 def outrun(messages: int) -> tuple[Town, list[bytes], list[Copy]]:

@@ -2,7 +2,9 @@
 
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from inga.corba.wire.miop import (
     split,
 )
 from inga.model.errors import WireError
+from inga.model.packet import Buffer
 
 VECTORS: dict[str, list[str]] = json.loads(
     (Path(__file__).parents[2] / "scenarios" / "miop" / "vectors.json").read_text()
@@ -93,6 +96,28 @@ def test_three_packets_of_one_message() -> None:
     assert [len(each.payload) for each in fragments] == [160, 160, 97]
     message = b"".join(each.payload for each in fragments)
     assert split(message, miop.numbered_id(LOCALHOST, 3), payload_max=160) == packets
+
+
+WRONG_HEADERS: dict[str, Callable[[int, int, int], tuple[int, int, int]]] = {
+    "numbers from 1": lambda number, count, flags: (number + 1, count, flags),
+    "one too few": lambda number, count, flags: (number, count - 1, flags),
+    "no packet is the last": lambda number, count, flags: (number, count, flags & ~miop.STOP),
+}
+"""What a writer might put on a packet instead of its number, how many there are, and flags."""
+
+
+@pytest.mark.parametrize("wrong", WRONG_HEADERS)
+def test_a_writer_of_wrong_headers_is_noticed(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def encode(
+        unique_id: bytes, number: int, count: int, payload: Buffer, *, flags: int, **more: Any
+    ) -> bytes:
+        number, count, flags = WRONG_HEADERS[wrong](number, count, flags)
+        return right(unique_id, number, count, payload, flags=flags, **more)
+
+    right = miop.encode
+    monkeypatch.setattr(miop, "encode", encode)
+    with pytest.raises(AssertionError):
+        test_three_packets_of_one_message()
 
 
 def test_a_foreign_id() -> None:

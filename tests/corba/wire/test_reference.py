@@ -1,6 +1,7 @@
 """References to objects and groups: the published vectors, other ORBs' forms, URLs, and damaged text."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inga.corba.wire import reference as module
 from inga.corba.wire.cdr import Decoder, Encoder
 from inga.corba.wire.giop import Tagged
 from inga.corba.wire.reference import (
+    TAG_GROUP,
     TAG_GROUP_IIOP,
     TAG_INTERNET_IOP,
     TAG_UIPMC,
@@ -66,6 +69,26 @@ def test_a_group_with_everything() -> None:
     assert multicast.group_iiop == GROUP_OBJECT
     assert (gateway.host, gateway.port, gateway.key, gateway.group) == ("127.0.0.1", 2810, b"gateway", GROUP)
     assert to_corbaloc(reference) == WITH_GATEWAY
+
+
+LEFT_OUT = {
+    "multicast profile": TAG_UIPMC,
+    "identity of the group": TAG_GROUP,
+    "object that answers": TAG_GROUP_IIOP,
+    "gateway": TAG_INTERNET_IOP,
+}
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_a_writer_that_leaves_something_out_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = module.put_tagged
+
+    def put(encoder: Encoder, items: Sequence[Tagged]) -> None:
+        right(encoder, [each for each in items if each.tag != LEFT_OUT[what]])
+
+    monkeypatch.setattr(module, "put_tagged", put)
+    with pytest.raises(AssertionError):
+        test_a_group_with_everything()
 
 
 def test_the_profile_of_a_url_is_what_jacorb_makes_of_it() -> None:
