@@ -10,7 +10,6 @@ import inga
 
 from .helpers import Party, Run, until
 
-
 TURNS: dict[str, Callable[[inga.Group], object]] = {
     "datagrams": lambda group: group.receive([]),
     "its end": lambda group: group._driver.end_turn(),
