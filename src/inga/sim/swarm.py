@@ -21,7 +21,9 @@ from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE
+from inga.session.handover import PIECES
 from inga.sim.forger import NO_SECRET, SECRET, Forger, guards
+from inga.sim.holdings import Holdings, StatePlan
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
@@ -63,6 +65,10 @@ SECURED = 0.2
 
 FOLLOWED = 0.4
 """Of plans in which a member dies, those in which others follow it."""
+
+SHARED = 0.2
+"""Of seeds in which members can join and few are there, those whose applications give those who join a state, or the
+last messages."""
 
 GOING = ("crash", "leave", "pause")
 """What keeps a member from being there."""
@@ -134,6 +140,8 @@ class Plan:
     forged: int = (
         0  # datagrams of a stranger that hears everything, and has no keys but those of members that are gone
     )
+    state: tuple[int, int, int] | None = None  # of applications, as `StatePlan` has it
+    history: int | float | None = None  # messages, or seconds of them, that a newcomer is told
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -194,6 +202,10 @@ class Plan:
         faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
         people = () if self.gather else member_names(self.members)
         traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
+        holdings = None
+        if self.state is not None or self.history is not None:
+            holdings = Holdings(StatePlan(*self.state) if self.state is not None else None, self.history)
+        gives = holdings is not None and self.history is None
         sim = Sim(
             *people,
             order=self.order,
@@ -206,8 +218,13 @@ class Plan:
             gather=self.gather,
             seeds=member_names(self.seeds) if self.gather and self.seeds else None,
             guard=guards(SECRET, self.seed) if self.secured else None,
+            give=holdings.give if holdings is not None and gives else None,
+            take=holdings.take if holdings is not None and gives else None,
+            history=self.history,
         )
         sim.watched = True
+        if holdings is not None:
+            holdings.watch(sim)
         if self.traced:
             sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
         _Play(sim, self).begin()
@@ -326,11 +343,16 @@ class _Play:
                 site.say(size, dst)
 
 
-def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> Plan:
+def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False, states: bool = False) -> Plan:
     """What a seed stands for. With `forged` it is a secured group whose datagrams somebody forges, unless it
-    cannot be secured or is very large."""
+    cannot be secured or is very large; with `states` newcomers get a state, unless nobody can join."""
     drawn = _followed(_plan(seed, orders), Random(f"follow {seed}"))
-    rng = Random(f"secure {seed}")
+    drawn = _secured(drawn, Random(f"secure {seed}"), forged)
+    return _shared(drawn, Random(f"share {seed}"), states)
+
+
+def _secured(drawn: Plan, rng: Random, forged: bool) -> Plan:
+    """The same with a secret, and perhaps somebody who forges datagrams."""
     if (
         drawn.order not in CHANGING
         or drawn.members > GATHER_MAX
@@ -338,6 +360,32 @@ def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -
     ):
         return drawn
     return replace(drawn, secured=True, forged=rng.choice((100, 300) if forged else (0, 100, 300)))
+
+
+def _shared(drawn: Plan, rng: Random, states: bool) -> Plan:
+    """The same with applications that give a state to those who join, or the last messages. Often one joins for it,
+    and somebody goes meanwhile: perhaps the one who gives."""
+    pick, can_join = rng.choice, drawn.order in CHANGING or (drawn.order in CARRIED and drawn.detect)
+    chance = rng.random()
+    if not can_join or drawn.members > GATHER_MAX or chance >= (1 if states else SHARED):
+        return drawn
+    actions, at = list(drawn.actions), drawn.faults_end * rng.random() * pick((0.2, 1.0))
+    people = max([drawn.members - 1, *drawn.newcomers]) + 1
+    if rng.random() < 0.6:
+        actions.append(Action(round(at, 4), people, "join"))
+        going = ["pause", *(("crash", "leave", "part") if drawn.detect is not None else ())]
+        # Elsewhere somebody has to be there all the time.
+        if not drawn.severed and not drawn.seeds and rng.random() < 0.7:
+            for _ in range(pick((1, 1, 2))):
+                do, who = pick(going), rng.randrange(people + 1)
+                argument = pick((0.05, 0.3, 1.0)) if do in ("pause", "part") else None
+                actions.append(Action(round(at + rng.random() * pick((0.05, 0.5)), 4), who, do, argument))
+    actions = sorted(actions, key=lambda action: (action.at, action.who))
+    drawn = replace(drawn, actions=tuple(actions))
+    if rng.random() < 0.3:
+        return replace(drawn, history=pick((1, 3, 20, 0.1, 1.0)))
+    pieces, more = pick((0, 0, 1, 2, PIECES, PIECES + 1, 2 * PIECES)), pick((-1, 0, 1))
+    return replace(drawn, state=(pieces, more, pick((7, 1000, 1 << 14, 1 << 20))))
 
 
 def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
