@@ -190,7 +190,7 @@ def _unrest(sim: Sim, when: str) -> list[Finding]:
         for site in sim.asked
         if not site.has_left
     ]
-    waits = [Finding(*each) for watch in sim.watches for each in watch.waits()]
+    waits = [Finding(*each) for onlooker in sim.onlookers for each in onlooker.waits()]
     return found + waits + _undelivered(sim, when) + _parted(sim)
 
 
@@ -326,8 +326,8 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
 def _applications(sim: Sim) -> list[Finding]:
     """Of each kind the first: what follows from that is no news."""
     found: dict[str, Finding] = {}
-    for watch in sim.watches:
-        for kind, text in watch.faults():
+    for onlooker in sim.onlookers:
+        for kind, text in onlooker.faults():
             found.setdefault(kind, Finding(kind, text))
     return list(found.values())
 

@@ -64,7 +64,9 @@ PLACED = (
     "Roster.object_of",
     "Roster.member_of",
     "Roster.is_replicated",
+    "Roster.places",
     "Processes.of",
+    "Processes.names",
     "Links.received",
     "Precedence.past",
 )

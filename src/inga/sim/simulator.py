@@ -76,7 +76,7 @@ class Books(Protocol):
         ...
 
 
-class Watch(Protocol):
+class Onlooker(Protocol):
     """Looks at what applications have: kinds of what is wrong, each with words for it."""
 
     def waits(self) -> Iterable[tuple[str, str]]:
@@ -151,7 +151,7 @@ class Sim:
         self.outcomes: list[str | None] = []  # of changes asked for: None, or why they did not come about
         self.asked: list[Site] = []  # whose changes have not ended
         self.gave_up: list[Site] = []  # who left although others lacked something
-        self.watches: list[Watch] = []  # who looks at applications
+        self.onlookers: list[Onlooker] = []  # who looks at applications
         self.passed: Callable[[Site, View, str], None] | None = (
             None  # is told of views that they pass, and how
         )

@@ -22,8 +22,8 @@ from inga.session.handover import PIECES
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE
+from inga.sim.belongings import Belongings, StatePlan
 from inga.sim.forger import NO_SECRET, SECRET, Forger, guards
-from inga.sim.holdings import Holdings, StatePlan
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.sim.tills import FILL, KINDS, Tills
@@ -210,10 +210,10 @@ class Plan:
         faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
         people = () if self.gather else member_names(self.members)
         traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
-        holdings = None
+        belongings = None
         if self.state is not None or self.history is not None:
-            holdings = Holdings(StatePlan(*self.state) if self.state is not None else None, self.history)
-        gives = holdings is not None and self.history is None
+            belongings = Belongings(StatePlan(*self.state) if self.state is not None else None, self.history)
+        gives = belongings is not None and self.history is None
         tills = Tills(self.objects, is_lossy=self.partition == "all") if self.objects else None
         sim = Sim(
             *people,
@@ -227,16 +227,16 @@ class Plan:
             gather=self.gather,
             seeds=member_names(self.seeds) if self.gather and self.seeds else None,
             guard=guards(SECRET, self.seed) if self.secured else None,
-            give=holdings.give if holdings is not None and gives else None,
-            take=holdings.take if holdings is not None and gives else None,
+            give=belongings.give if belongings is not None and gives else None,
+            take=belongings.take if belongings is not None and gives else None,
             history=self.history,
             objects=tills.declared if tills is not None else None,
         )
         sim.watched = True
         if tills is not None:
             tills.watch(sim)
-        if holdings is not None:
-            holdings.watch(sim)
+        if belongings is not None:
+            belongings.watch(sim)
         if self.traced:
             sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
         _Play(sim, self, tills).begin()

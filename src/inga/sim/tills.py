@@ -30,7 +30,7 @@ KINDS = ("add", "add", "add", "put", "put", "look", "oneway", "both", "both", "a
 
 PAD = "pad"
 
-Finding = tuple[str, str]
+_Found = tuple[str, str]
 """Of which kind, and in words."""
 
 
@@ -80,7 +80,7 @@ class Tills:
     def watch(self, sim: "Sim") -> None:
         """From now on."""
         self._sim = sim
-        sim.watches.append(self)
+        sim.onlookers.append(self)
 
     def ask(self, site: Site, kind: str, one: int, other: int, amount: int) -> None:
         """A member asks for something."""
@@ -104,14 +104,14 @@ class Tills:
 
     # What is wrong
 
-    def waits(self) -> Iterator[Finding]:
+    def waits(self) -> Iterator[_Found]:
         """Whose calls have not ended."""
         for asked in self._asked:
             if asked.site.is_member and (asked.root is None or not asked.root.done):
                 what = "begin" if asked.root is None else "end"
                 yield "stuck: call", f"{asked.request.kind} of {asked.site.name} did not {what}"
 
-    def faults(self) -> Iterator[Finding]:
+    def faults(self) -> Iterator[_Found]:
         """Copies that differ from each other, or from what callers were told."""
         added, doubtful = dict.fromkeys(self._where, 0), dict.fromkeys(self._where, 0)
         for asked in self._asked:

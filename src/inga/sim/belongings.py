@@ -27,7 +27,7 @@ SHOWN = 6
 CUT_OFF = -1
 """The line of those who were told the last messages only."""
 
-Finding = tuple[str, str]
+_Found = tuple[str, str]
 """Of which kind, and in words."""
 
 
@@ -59,7 +59,7 @@ class _Seen(NamedTuple):
     messages: tuple[int, ...]
 
 
-class Holdings:
+class Belongings:
     """What all applications of a run have."""
 
     def __init__(self, state: StatePlan | None, history: int | float | None) -> None:
@@ -70,12 +70,12 @@ class Holdings:
         self._without: list[tuple[str, View]] = []  # who began without a state, and where
         self._told: list[tuple[View, _Seen, float]] = []  # who was told which last messages, and when
         self._lines = count(1)
-        self._faults: list[Finding] = []
+        self._faults: list[_Found] = []
 
     def watch(self, sim: "Sim") -> None:
         """From now on."""
         self._sim = sim
-        sim.watches.append(self)
+        sim.onlookers.append(self)
         sim.passed = self.passed
 
     # The application
@@ -130,7 +130,7 @@ class Holdings:
 
     # What is wrong
 
-    def waits(self) -> Iterator[Finding]:
+    def waits(self) -> Iterator[_Found]:
         """Who waits for a state, or keeps one for somebody."""
         for site in self._sim.sites:
             if not site.is_member or site.states is None:
@@ -143,7 +143,7 @@ class Holdings:
             for name, _ in transfer.outgoing:
                 yield "stuck: state", f"{site.name} still has a state for {name}"
 
-    def faults(self) -> Iterator[Finding]:
+    def faults(self) -> Iterator[_Found]:
         """What somebody has that others have not, or twice."""
         yield from self._faults
         if self._sim.ledger.has_slipped:
@@ -163,7 +163,7 @@ class Holdings:
                 if each.line == 0:
                     yield "state: missing", f"{name} began without the state that {each.name} had"
 
-    def _compared(self, where: str, seen: list[_Seen]) -> Iterator[Finding]:
+    def _compared(self, where: str, seen: list[_Seen]) -> Iterator[_Found]:
         first: dict[int, _Seen] = {}
         for each in seen:
             if each.line == CUT_OFF:
@@ -186,7 +186,7 @@ class Holdings:
             and not (guarantee == "total" and message in silent)
         ]
 
-    def _untold(self, view: View, told: _Seen, now: float) -> Iterator[Finding]:
+    def _untold(self, view: View, told: _Seen, now: float) -> Iterator[_Found]:
         """The last messages have come: none that the others had not, and not too few."""
         ledger, last, came = self._sim.ledger, self._history, set(told.messages)
         assert last is not None

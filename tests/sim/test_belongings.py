@@ -7,7 +7,7 @@ import pytest
 from inga.model.delivery import Batch
 from inga.session.history import LastMessages
 from inga.session.transfer import Transfer
-from inga.sim.holdings import NUMBER, Holdings
+from inga.sim.belongings import NUMBER, Belongings
 from inga.sim.judge import judge
 from inga.sim.site import Site
 from inga.sim.swarm import Action, Plan
@@ -36,16 +36,16 @@ def test_the_one_who_gives_may_die(who: int) -> None:
 
 def changed(monkeypatch: pytest.MonkeyPatch, change: object) -> None:
     """States are made otherwise: of the numbers of messages that are in them."""
-    original = Holdings._has
+    original = Belongings._has
 
-    def has(holdings: Holdings, site: Site, before: object = None) -> list[int]:
-        return original(holdings, site, before)  # type: ignore[arg-type]
+    def has(belongings: Belongings, site: Site, before: object = None) -> list[int]:
+        return original(belongings, site, before)  # type: ignore[arg-type]
 
-    def give(holdings: Holdings, site: Site) -> Iterator[bytes]:
-        mine = [0, *change(has(holdings, site, site.queue[0][1]), site)]  # type: ignore[operator]
+    def give(belongings: Belongings, site: Site) -> Iterator[bytes]:
+        mine = [0, *change(has(belongings, site, site.queue[0][1]), site)]  # type: ignore[operator]
         yield b"".join(each.to_bytes(NUMBER, "big") for each in (0, len(mine), *mine))
 
-    monkeypatch.setattr(Holdings, "give", give)
+    monkeypatch.setattr(Belongings, "give", give)
 
 
 @pytest.mark.interpreted
@@ -121,12 +121,12 @@ def test_last_messages_that_lack_one(monkeypatch: pytest.MonkeyPatch, history: i
 @pytest.mark.interpreted
 def test_last_messages_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newcomer is told of what it takes after its cut, too."""
-    original = Holdings.passed
+    original = Belongings.passed
 
-    def passed(holdings: Holdings, site: Site, view: object, how: str) -> None:
-        original(holdings, site, view, how)  # type: ignore[arg-type]
+    def passed(belongings: Belongings, site: Site, view: object, how: str) -> None:
+        original(belongings, site, view, how)  # type: ignore[arg-type]
         if how == "took":
             site.taken.append(site.taken[-1])
 
-    monkeypatch.setattr(Holdings, "passed", passed)
+    monkeypatch.setattr(Belongings, "passed", passed)
     assert "state: twice" in kinds(history=5)
