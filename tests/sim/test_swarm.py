@@ -19,7 +19,7 @@ from inga.sim.judge import UNWATCHED, judge
 from inga.sim.memory import leaks
 from inga.sim.shrink import shrink_plan
 from inga.sim.site import LINGER
-from inga.sim.swarm import CHANGING, FEATURES, GATHER_MAX, ORDERS, Action, Plan, plan
+from inga.sim.swarm import CARRIED, CHANGING, FEATURES, GATHER_MAX, HOSTING, ORDERS, Action, Plan, plan
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 
@@ -80,7 +80,7 @@ def test_everything_is_drawn_sometimes() -> None:
     for name in (field.name for field in fields(Plan)):
         assert len({getattr(each, name) for each in drawn}) > 1, f"{name} is never varied"
     done = {action.do for each in drawn for action in each.actions}
-    events = "send answer join leave use gate pause stop_reading read_slowly crash return part"
+    events = "send answer join leave use gate pause stop_reading read_slowly crash return part call"
     assert done == set(events.split())
     used = {(each.order, action.argument) for each in drawn for action in each.actions if action.do == "use"}
     assert {(old, new) for old in CHANGING for new in CHANGING} <= used
@@ -92,6 +92,8 @@ def test_everything_is_drawn_sometimes() -> None:
         == {each.order for each in drawn if each.severed}
         == {*CHANGING}
     )
+    assert {each.order for each in drawn if each.objects} == {*HOSTING}
+    assert {each.order for each in drawn if each.state} == {*CHANGING, *CARRIED}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +122,17 @@ def test_hunts_of_forged_groups() -> None:
     assert replace(drawn[0], secured=False, forged=0) == replace(
         plan(0, CHANGING), secured=False, forged=0
     )  # nothing else is another
+
+
+def test_hunts_of_groups_with_states_and_objects() -> None:
+    assert search_for(None, states=True) == Swarm((*CHANGING, *CARRIED), states=True)
+    assert search_for("total", states=True, objects=True) == Swarm(("total",), states=True, objects=True)
+    assert search_for(None, forged=True, objects=True) == Swarm(("object", "total"), True, objects=True)
+    with pytest.raises(UsageError, match="groups in the order co cannot have objects"):
+        search_for("co", objects=True)
+    drawn = [plan(seed, HOSTING, states=True, objects=True) for seed in range(200)]
+    assert all(each.objects for each in drawn if each.members <= GATHER_MAX)
+    assert any(each.state for each in drawn) and any(each.history for each in drawn)
 
 
 class Odd:

@@ -5,13 +5,15 @@
   inga hunt --runs 100000 --keep-going
   inga hunt --order causal
   inga hunt --forged --runs 50000
+  inga hunt --states --objects --runs 50000
   inga hunt --plan '{"order": "fifo", "members": 2, "actions": [[0.1, 0, "send", [40, null, 1]]]}'
 
 Each seed draws an order, its settings and what happens: sends to all, to some and to oneself, joins, leaves, crashes,
 changes of the order, slow readers, loss, pauses, cuts and more. In some nobody is named: members start, find each other
 and found the group. With --order all of them are of that order, and schedules and object
 calls are tried as well. With --forged each group is secured, and one who knows the wire but no secret, and one who has
-left, send what they can make up: nothing of that may change a delivery. A failure is shrunk, and the command that
+left, send what they can make up: nothing of that may change a delivery. With --states newcomers are given the state of an application, or the last
+messages; with --objects members call objects. A failure is shrunk, and the command that
 replays it is printed; with --keep-going the seeds that fail are listed. Ends with 0 if nothing was found.
 """
 
@@ -36,6 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--until-failure", action="store_true", help="go on until one fails")
     add("--keep-going", action="store_true", help="try all the seeds, and list those that fail")
     add("--forged", action="store_true", help="secured groups, each with somebody who forges datagrams")
+    add("--states", action="store_true", help="groups in which newcomers get a state, or the last messages")
+    add("--objects", action="store_true", help="groups whose members call objects")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="processes (default: one a core)")
 
 
@@ -55,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     progress = ProgressLine(f"hunting {order}", runs, quiet=options.quiet)
     started = perf_counter()
     jobs = 1 if runs is not None and runs < 400 else options.jobs
-    what = search_for(options.order, forged=options.forged)
+    what = search_for(options.order, forged=options.forged, states=options.states, objects=options.objects)
     if options.keep_going:
         return _all(what, order, options, progress, jobs)
     done, failure = search(what, runs, options.seed, jobs=jobs, progress=progress)

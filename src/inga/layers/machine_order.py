@@ -14,7 +14,7 @@ from inga.model.compiled import mypyc_attr
 from inga.model.errors import Gap, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
-from inga.session.pressure import Unread
+from inga.session.pressure import Unread, queued_in
 from inga.stack.figures import Figures
 
 
@@ -159,7 +159,7 @@ class MachineOrder(Order, Generic[M]):
         self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
 
     def _is_behind(self) -> bool:
-        return self._unread.is_behind(self.stack.queued)
+        return self._unread.is_behind(queued_in(self.stack))
 
     # What can be asked
 

@@ -157,6 +157,7 @@ class States:
         """Our state is here, or there is none: let the application have it before what follows the cut."""
         incoming = self._transfer.pass_stop()
         if incoming is None:
+            self._forget()
             return None
         self._put_by(incoming)  # its end may have come in this very turn, of which the driver tells us later
         self._reading.skip_to(incoming.cut)

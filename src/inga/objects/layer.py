@@ -34,7 +34,7 @@ from inga.objects.options import ObjectSettings, invoking_of
 from inga.objects.outbox import Outbox
 from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
-from inga.session.pressure import QUEUE_MIN, Unread
+from inga.session.pressure import QUEUE_MIN, Unread, queued_in
 from inga.stack.figures import Figures
 from inga.stack.layer import Layer
 from inga.wire.invocation import decode, enclose, enclosed, encode
@@ -447,8 +447,8 @@ class BareObjects(ObjectOrder):
 
     def _look_at_queue(self) -> None:
         """Nothing below lets senders wait if our application does not read: this layer does."""
-        is_behind = self._unread.is_behind(self.stack.queued)
-        self.host.engine.links.read(self.stack.queued if is_behind else 0)
+        queued = queued_in(self.stack)
+        self.host.engine.links.read(queued if self._unread.is_behind(queued) else 0)
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""

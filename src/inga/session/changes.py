@@ -448,6 +448,8 @@ class Changes:
         stack.views.expect(view)
         if closing is None:
             stack.views.close()
+        if stack.skips:
+            stack.taken([], now=stack.now)  # as if our application kept up
 
     def _on_flushed(self, src: int, told: Told) -> None:
         report = FlushReport.read(told, len(self.stack.view))

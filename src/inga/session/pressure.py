@@ -48,10 +48,15 @@ class Unread:
         return self.behind
 
 
+def queued_in(stack: "Stack") -> int:
+    """Bytes delivered and not taken for which senders may have to wait."""
+    return 0 if stack.skips else stack.queued
+
+
 def unread_in(stack: "Stack") -> int:
     """Bytes for which senders may have to wait: delivered and not taken, or held. When a view ends, what is held may wait for
     something that nobody has, and is given up only after everybody has sent everything: that must not wait for it in turn."""
-    return stack.queued if stack.closing else stack.queued + stack.held
+    return queued_in(stack) if stack.closing else stack.queued + stack.held
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

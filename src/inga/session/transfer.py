@@ -41,6 +41,9 @@ REFUSES_FOR = 10.0
 GOES_ON = "+"
 """What one says to lack that is being served by one that is here."""
 
+REMINDS, REMINDS_MAX = 0.5, 30.0
+"""Seconds before one who has given all of a state asks whether it has come: first, and after doubling."""
+
 Person = tuple[str, int]
 
 
@@ -110,6 +113,8 @@ class Transfer:
         self._since = 0.0  # of the last progress
         self._is_warned = False
         self._again = Backoff(AGAIN, AGAIN_MAX)
+        self._reminding = Backoff(REMINDS, REMINDS_MAX)
+        self._reminds_at = NEVER
 
     # What happens
 
@@ -119,6 +124,8 @@ class Transfer:
         if self.lacks:
             self._is_anew = self._is_anew or self._donor_index() is None
             lacks = self.wants if self._is_anew else GOES_ON
+            # Our application waits for a state that has what comes until the cut: nobody has to wait for it in turn.
+            self._session.stack.skips = self._is_anew
         elif self._session.stack.now >= self._refuses_until:
             gives = self.gives
         return {"gives": gives, "lacks": lacks}
@@ -135,7 +142,7 @@ class Transfer:
         # Those who found a group have nothing to fetch: there was nobody before them.
         is_new = bool(view.attempt) and view.number > 1 and mine != self._identity
         self._identity = mine
-        self._is_anew, self._unserved = False, set()
+        self._is_anew, stack.skips, self._unserved = False, False, set()
         self._choose(view, lack or [])
         if is_new:
             self._refusal = None  # what was refused before was refused to another
@@ -143,20 +150,22 @@ class Transfer:
             self._begin(view)
         elif self.lacks and self._donor is None:
             self._session.changes.wishes.renew()
-        self.wake = stack.now if self.lacks else NEVER
+        self.wake = stack.now if self.lacks else self._reminds_at
 
     def gone(self, member: int) -> None:
         """A member has left or failed."""
         self._drop(self._session.stack.view.members[member].identity)
 
     def tick(self, now: float) -> None:
-        self.wake = NEVER
         stack = self._session.stack
+        if now >= self._reminds_at:
+            self._remind()
+        self.wake = self._reminds_at
         if not stack.closing:
-            self._is_anew = False
+            self._is_anew = stack.skips = False
         if self.lacks and self.incoming is not None:
             self._fetch()
-            self.wake = now + self._again.next(stack.rng)
+            self.wake = min(now + self._again.next(stack.rng), self._reminds_at)
             if not self._is_warned and now - self._since >= WARN_AFTER:
                 self._is_warned = True
                 whom = "" if self._donor is None else f" for {self._donor[0]}"
@@ -242,6 +251,22 @@ class Transfer:
             is_all = is_last and outgoing.is_drawn and end == len(outgoing.drawn)
             told = {"offset": outgoing.offset + at, "ask": is_last, "all": is_all}
             self._say(to, "state", told, body)
+            if is_all:
+                self._reminds_at = stack.now + self._reminding.start()
+                self.wake = min(self.wake, self._reminds_at)
+
+    def _remind(self) -> None:
+        """Ask those who have been sent all of their states whether it has come: their word for that may be lost, and
+        we keep it until then."""
+        stack, self._reminds_at = self._session.stack, NEVER
+        for person, outgoing in self.outgoing.items():
+            to = stack.view.index(Member(*person))
+            if to is None or not outgoing.is_drawn or outgoing.why is not None:
+                continue
+            end = outgoing.offset + len(outgoing.drawn)
+            self._say(to, "state", {"offset": end, "ask": True, "all": True})
+            if self._reminds_at == NEVER:
+                self._reminds_at = stack.now + self._reminding.next(stack.rng)
 
     def _drop(self, person: Person) -> None:
         outgoing = self.outgoing.pop(person, None)
@@ -273,6 +298,8 @@ class Transfer:
         stack, incoming = self._session.stack, self.incoming
         offset, asks, is_all = told.large("offset"), told.flag("ask"), told.flag("all")
         person = stack.view.members[packet.src].identity
+        if not self.lacks and is_all:
+            self._say(packet.src, "fetch", {"offset": offset, "all": True})
         if not self.lacks or incoming is None or (self._is_anew and stack.closing):
             return
         if self._donor not in (None, person) or offset != incoming.offset:
@@ -321,6 +348,7 @@ class Transfer:
     def _give_up(self, why: str) -> None:
         assert self.incoming is not None
         self.lacks, self.wake, self.incoming.is_given_up = False, NEVER, True
+        self.incoming.pieces.clear()  # of half a state there is no use
         self._session.stack.notice("state.missing", f"we begin without the state of the group: {why}")
 
     def _fetch(self) -> None:

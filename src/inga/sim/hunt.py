@@ -19,7 +19,7 @@ from inga.sim.board import Board, lossless, wander
 from inga.sim.judge import judge
 from inga.sim.schedule import Schedule
 from inga.sim.shrink import breaks, shrink_plan, shrink_schedule, smallest
-from inga.sim.swarm import CHANGING, ORDERS, plan
+from inga.sim.swarm import CARRIED, CHANGING, HOSTING, ORDERS, Plan, plan
 from inga.sim.trials import simulate_trial
 from inga.trial.trial import Trial
 
@@ -90,18 +90,9 @@ def try_seed(order: str, seed: int) -> str | None:
         return f"{type(error).__name__}: {error}"
 
 
-def try_swarm(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> str | None:
+def try_swarm(seed: int, orders: tuple[str, ...] = ORDERS) -> str | None:
     """What is wrong with this seed of the swarm, or None."""
-    found = judge(plan(seed, orders, forged=forged))
-    return found[0].text if found else None
-
-
-def explain_swarm(seed: int, why: str, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> Failure:
-    """Shrink a failing seed of the swarm to a plan that fails in the same way."""
-    whole = plan(seed, orders, forged=forged)
-    kind = judge(whole)[0].kind
-    small = shrink_plan(whole, lambda each: any(found.kind == kind for found in judge(each)))
-    return Failure(seed, f"{kind}: {why}", f"inga hunt --plan {quote(str(small))}")
+    return Swarm(orders).try_seed(seed)
 
 
 def explain(order: str, seed: int, why: str) -> Failure:
@@ -133,16 +124,27 @@ class Search(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """Everything, in any of these orders; with `forged` each group is secured and somebody forges its datagrams."""
+    """Everything, in any of these orders. With `forged` each group is secured and somebody forges its datagrams; with
+    `states` newcomers are given a state or the last messages; with `objects` members call some."""
 
     orders: tuple[str, ...] = ORDERS
     forged: bool = False
+    states: bool = False
+    objects: bool = False
 
     def try_seed(self, seed: int) -> str | None:
-        return try_swarm(seed, self.orders, forged=self.forged)
+        found = judge(self._plan(seed))
+        return found[0].text if found else None
 
     def explain(self, seed: int, why: str) -> Failure:
-        return explain_swarm(seed, why, self.orders, forged=self.forged)
+        """Shrink it to a plan that fails in the same way."""
+        whole = self._plan(seed)
+        kind = judge(whole)[0].kind
+        small = shrink_plan(whole, lambda each: any(found.kind == kind for found in judge(each)))
+        return Failure(seed, f"{kind}: {why}", f"inga hunt --plan {quote(str(small))}")
+
+    def _plan(self, seed: int) -> Plan:
+        return plan(seed, self.orders, forged=self.forged, states=self.states, objects=self.objects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +174,24 @@ class Alternating:
         return (self.odd if seed % 2 else self.even).explain(seed, why)
 
 
-def search_for(order: str | None, *, forged: bool = False) -> Search:
-    """What `inga hunt` tries: the swarm; of one order both, as far as it is one for use."""
+def search_for(
+    order: str | None, *, forged: bool = False, states: bool = False, objects: bool = False
+) -> Search:
+    """What `inga hunt` tries: the swarm; of one order both, as far as it is one for use. With something that all groups
+    are to have, only orders that can have it."""
     name = None if order is None else find(order).name
-    if forged:
-        if name is not None and name not in CHANGING:
-            raise UsageError(f"groups in the order {name} cannot be secured")
-        return Swarm(CHANGING if name is None else (name,), forged=True)
+    orders: tuple[str, ...] = ORDERS if name is None else (name,)
+    for is_wanted, able, what in (
+        (forged, CHANGING, "be secured"),
+        (states, (*CHANGING, *CARRIED), "give states"),
+        (objects, HOSTING, "have objects"),
+    ):
+        if is_wanted:
+            if name is not None and name not in able:
+                raise UsageError(f"groups in the order {name} cannot {what}")
+            orders = tuple(each for each in dict.fromkeys(orders) if each in able)
+    if forged or states or objects:
+        return Swarm(orders, forged, states, objects)
     if name is None:
         return Swarm()
     if name not in ORDERS:

@@ -97,6 +97,7 @@ def judge(plan: Plan) -> list[Finding]:
             *_split(sim, plan),
             *found,
             *(() if has_lost_majority else _receipts(sim)),
+            *(() if found or has_lost_majority else _applications(sim)),
             *_pressure(sim, plan),
             *(() if found or has_lost_majority else _memory(sim, plan, bounds)),
         ]
@@ -189,7 +190,8 @@ def _unrest(sim: Sim, when: str) -> list[Finding]:
         for site in sim.asked
         if not site.has_left
     ]
-    return found + _undelivered(sim, when) + _parted(sim)
+    waits = [Finding(*each) for onlooker in sim.onlookers for each in onlooker.waits()]
+    return found + waits + _undelivered(sim, when) + _parted(sim)
 
 
 def _idle(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
@@ -319,6 +321,15 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
             text = f"{site.owed_most} bytes were under way to {site.name}, more than {bound}"
             return [Finding("pressure", text)]
     return []
+
+
+def _applications(sim: Sim) -> list[Finding]:
+    """Of each kind the first: what follows from that is no news."""
+    found: dict[str, Finding] = {}
+    for onlooker in sim.onlookers:
+        for kind, text in onlooker.faults():
+            found.setdefault(kind, Finding(kind, text))
+    return list(found.values())
 
 
 def _memory(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:

@@ -21,6 +21,11 @@ class Ledger:
         self.guarantees = recipe.promises(options.deliver)  # that every order so far has given
         self.judges_flags = False  # whether flags of concurrency are exact
         self.sends: dict[int, tuple[int, bytes]] = {}  # by message: its sender and its data
+        self.whole: dict[int, int] = {}  # by message for everybody: the epoch in which it was sent
+        self.said_at: dict[int, float] = {}  # and when
+        # By site: such messages that do not come back to it, with their epochs.
+        self.silent: dict[int, list[tuple[int, int]]] = {}
+        self.has_slipped = False  # something came through an open gate
         self._options = options
         self.roll = Roll(
             self.oracle, recipe, options.deliver, self._agreed_key, objects=bool(options.objects)
@@ -77,6 +82,10 @@ class Ledger:
             audience.add(site.number)
         epoch = self.roll.epoch_of(view)
         payload = message.to_bytes(HEADER, "big") + data
+        if dst is None:
+            self.whole[message], self.said_at[message] = epoch, site.sim.now
+            if site.number not in audience:
+                self.silent.setdefault(site.index, []).append((epoch, message))
         sites = sum(1 << each for each in audience)
         self.oracle.send(site.number, message, sites, epoch=epoch, whole=dst is None)
         if "object" in self.oracle.promises[epoch]:
@@ -86,6 +95,7 @@ class Ledger:
     def take(self, site: int, batch: Batch, *, loose: bool) -> None:
         """An application has begun these messages; `loose`: they came through an open gate."""
         oracle, recorder = self.oracle, self.recorder
+        self.has_slipped = self.has_slipped or loose
         judged = self.judges_flags
         for payload in batch.payloads:
             message = number_of(payload)

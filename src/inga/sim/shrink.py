@@ -151,6 +151,8 @@ def _smaller_plans(plan: Plan) -> Iterator[Plan]:
             default = getattr(plain, field.name)
             if getattr(plan, field.name) != default:
                 yield replace(plan, **{field.name: default})
+    for at in range(len(plan.objects) if len(plan.objects) > 1 else 0):
+        yield replace(plan, objects=plan.objects[:at] + plan.objects[at + 1 :])
     for at in range(len(plan.option)):
         yield replace(plan, option=plan.option[:at] + plan.option[at + 1 :])
     for at, action in enumerate(actions):
@@ -191,4 +193,5 @@ def _without_member(plan: Plan, who: int) -> Plan:
         actions.append(action._replace(who=moved(action.who), argument=argument))
     members = plan.members - (who < plan.members)
     severed = tuple((moved(one), moved(other)) for one, other in plan.severed if who not in (one, other))
-    return replace(plan, members=members, actions=tuple(actions), severed=severed)
+    objects = tuple(tuple(moved(each) for each in copies if each != who) for copies in plan.objects)
+    return replace(plan, members=members, actions=tuple(actions), severed=severed, objects=objects)

@@ -20,7 +20,7 @@ What it consists of:
     ledger    what was promised, sent and taken, for the oracle
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop
 from typing import Any, Protocol
@@ -73,6 +73,18 @@ class Books(Protocol):
 
     def book(self, stack: Stack) -> Book:
         """Those of one member."""
+        ...
+
+
+class Onlooker(Protocol):
+    """Looks at what applications have: kinds of what is wrong, each with words for it."""
+
+    def waits(self) -> Iterable[tuple[str, str]]:
+        """Who still waits for something, as things are now."""
+        ...
+
+    def faults(self) -> Iterable[tuple[str, str]]:
+        """What is wrong once the group is at rest."""
         ...
 
 
@@ -139,6 +151,10 @@ class Sim:
         self.outcomes: list[str | None] = []  # of changes asked for: None, or why they did not come about
         self.asked: list[Site] = []  # whose changes have not ended
         self.gave_up: list[Site] = []  # who left although others lacked something
+        self.onlookers: list[Onlooker] = []  # who looks at applications
+        self.passed: Callable[[Site, View, str], None] | None = (
+            None  # is told of views that they pass, and how
+        )
         self._recipe = recipe  # the first
         self._options = options
         self._datagram_max = datagram_max

@@ -37,18 +37,22 @@ class SiteStates:
 
     def pass_by(self, view: View) -> bool:
         """The application has taken everything before this view; whether it goes on now."""
-        transfer = self.transfer
+        transfer, place, how = self.transfer, view, "went"
         if transfer.waits_at(view):
             return False
         if view is transfer.stop_at:
-            incoming = transfer.pass_stop()
+            incoming, how = transfer.pass_stop(), "without"
             if incoming is not None:
-                self._site.skip_to(incoming.cut)
+                place, how = incoming.cut, "took"
+                self._site.skip_to(place)
                 self._begin(b"".join(incoming.taken()))
         self._sources = {each: source for each, source in self._sources.items() if each.is_open}
         for outgoing in transfer.due(view):
             self._draw(outgoing)
-        return not transfer.due(view)
+        goes_on = not transfer.due(view)
+        if self._site.sim.passed is not None and (goes_on or how != "went"):
+            self._site.sim.passed(self._site, place, how)
+        return goes_on
 
     def sent(self, payload: bytes) -> None:
         """The application has sent something to all."""

@@ -18,12 +18,15 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import HEADER_MAX
 from inga.recipes import Options, find
+from inga.session.handover import PIECES
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE
+from inga.sim.belongings import Belongings, StatePlan
 from inga.sim.forger import NO_SECRET, SECRET, Forger, guards
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
+from inga.sim.tills import FILL, KINDS, Tills
 from inga.trace.memory import MemoryTrace
 from inga.trial.people import member_names
 from inga.trial.workload import HEADER
@@ -63,6 +66,16 @@ SECURED = 0.2
 
 FOLLOWED = 0.4
 """Of plans in which a member dies, those in which others follow it."""
+
+SHARED = 0.2
+"""Of seeds in which members can join and few are there, those whose applications give those who join a state, or the
+last messages."""
+
+HOSTING = ("object", "total", "remiop+object", "remiop+total")
+"""Orders that have objects."""
+
+HOSTED = 0.3
+"""Of seeds with such an order, those in which members call objects."""
 
 GOING = ("crash", "leave", "pause")
 """What keeps a member from being there."""
@@ -134,6 +147,9 @@ class Plan:
     forged: int = (
         0  # datagrams of a stranger that hears everything, and has no keys but those of members that are gone
     )
+    state: tuple[int, int, int] | None = None  # of applications, as `StatePlan` has it
+    objects: tuple[tuple[int, ...], ...] = ()  # the members that have a copy of each; none are named: all
+    history: int | float | None = None  # messages, or seconds of them, that a newcomer is told
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -194,6 +210,11 @@ class Plan:
         faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
         people = () if self.gather else member_names(self.members)
         traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
+        belongings = None
+        if self.state is not None or self.history is not None:
+            belongings = Belongings(StatePlan(*self.state) if self.state is not None else None, self.history)
+        gives = belongings is not None and self.history is None
+        tills = Tills(self.objects, is_lossy=self.partition == "all") if self.objects else None
         sim = Sim(
             *people,
             order=self.order,
@@ -206,11 +227,19 @@ class Plan:
             gather=self.gather,
             seeds=member_names(self.seeds) if self.gather and self.seeds else None,
             guard=guards(SECRET, self.seed) if self.secured else None,
+            give=belongings.give if belongings is not None and gives else None,
+            take=belongings.take if belongings is not None and gives else None,
+            history=self.history,
+            objects=tills.declared if tills is not None else None,
         )
         sim.watched = True
+        if tills is not None:
+            tills.watch(sim)
+        if belongings is not None:
+            belongings.watch(sim)
         if self.traced:
             sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
-        _Play(sim, self).begin()
+        _Play(sim, self, tills).begin()
         if self.forged:
             Forger(sim, self.seed, self.forged, self.faults_end, guards(NO_SECRET, self.seed))
         return sim
@@ -224,9 +253,10 @@ def _frozen(value: Any) -> Any:
 class _Play:
     """Does what a plan says, as far as it makes sense when its time has come."""
 
-    def __init__(self, sim: Sim, plan: Plan) -> None:
+    def __init__(self, sim: Sim, plan: Plan, tills: Tills | None) -> None:
         self._sim = sim
         self._plan = plan
+        self._tills = tills
         last = max([plan.members - 1, *plan.newcomers])
         self._names = member_names(last + 1)
         self._sites = dict(enumerate(sim.sites))
@@ -251,6 +281,10 @@ class _Play:
             self._sites[action.who] = self._sim.join(site.name)
 
     def _do(self, action: Action, site: Site) -> None:
+        if action.do == "call":
+            if self._tills is not None and site.starts_at <= self._sim.now:
+                self._tills.ask(site, *action.argument)
+            return
         if self._plan.gather and site.newcomer is not None:
             self._do_outside(action, site)
         if not site.is_member:
@@ -326,11 +360,25 @@ class _Play:
                 site.say(size, dst)
 
 
-def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -> Plan:
+def plan(
+    seed: int,
+    orders: tuple[str, ...] = ORDERS,
+    *,
+    forged: bool = False,
+    states: bool = False,
+    objects: bool = False,
+) -> Plan:
     """What a seed stands for. With `forged` it is a secured group whose datagrams somebody forges, unless it
-    cannot be secured or is very large."""
+    cannot be secured or is very large; with `states` newcomers get a state, unless nobody can join; with `objects` members call
+    some, if the order has any."""
     drawn = _followed(_plan(seed, orders), Random(f"follow {seed}"))
-    rng = Random(f"secure {seed}")
+    drawn = _secured(drawn, Random(f"secure {seed}"), forged)
+    drawn = _shared(drawn, Random(f"share {seed}"), states)
+    return _hosting(drawn, Random(f"host {seed}"), objects)
+
+
+def _secured(drawn: Plan, rng: Random, forged: bool) -> Plan:
+    """The same with a secret, and perhaps somebody who forges datagrams."""
     if (
         drawn.order not in CHANGING
         or drawn.members > GATHER_MAX
@@ -338,6 +386,70 @@ def plan(seed: int, orders: tuple[str, ...] = ORDERS, *, forged: bool = False) -
     ):
         return drawn
     return replace(drawn, secured=True, forged=rng.choice((100, 300) if forged else (0, 100, 300)))
+
+
+def _shared(drawn: Plan, rng: Random, states: bool) -> Plan:
+    """The same with applications that give a state to those who join, or the last messages."""
+    pick, chance = rng.choice, rng.random()
+    if not _can_join(drawn) or drawn.members > GATHER_MAX or chance >= (1 if states else SHARED):
+        return drawn
+    drawn = _visited(drawn, rng)
+    if rng.random() < 0.3:
+        return replace(drawn, history=pick((1, 3, 20, 0.1, 1.0)))
+    pieces, more = pick((0, 0, 1, 2, PIECES, PIECES + 1, 2 * PIECES)), pick((-1, 0, 1))
+    return replace(drawn, state=(pieces, more, pick((7, 1000, 1 << 14, 1 << 20))))
+
+
+def _hosting(drawn: Plan, rng: Random, objects: bool) -> Plan:
+    """The same with objects that members call. The group keeps to orders that have some."""
+    pick, chance = rng.choice, rng.random()
+    if drawn.order not in HOSTING or drawn.members > GATHER_MAX or chance >= (1 if objects else HOSTED):
+        return drawn
+    if _can_join(drawn) and not drawn.history and drawn.state is None:
+        drawn = _visited(drawn, rng)
+    people = range(max([drawn.members - 1, *drawn.newcomers]) + 1)
+    actions = [action for action in drawn.actions if action.do != "use" or action.argument in HOSTING]
+    within, since = pick((0.05, 0.3, 1.0, drawn.faults_end)), GATHERING * drawn.gather * rng.random()
+    for who in people:
+        for _ in range(pick((0, 1, 2, 4, 8))):
+            kind, one, other = pick(KINDS), rng.randrange(2), rng.randrange(2)
+            amount = rng.randint(1, 9) + 10 * (pick((0, 1, 2, PIECES, PIECES + 1)) if kind == FILL else 0)
+            actions.append(
+                Action(round(since + within * rng.random(), 4), who, "call", (kind, one, other, amount))
+            )
+    some = tuple(sorted(rng.sample(people, rng.randint(1, min(3, len(people))))))
+    copies = pick((((),), ((), ()), ((), some), (some,)))
+    actions.sort(key=lambda action: (action.at, action.who))
+    # Traces of copies belong to recordings, which are files.
+    return replace(drawn, actions=tuple(actions), objects=copies, traced=False)
+
+
+def _can_join(drawn: Plan) -> bool:
+    return drawn.order in CHANGING or (drawn.order in CARRIED and drawn.detect is not None)
+
+
+def _visited(drawn: Plan, rng: Random) -> Plan:
+    """The same, but often one joins, and somebody goes just then: perhaps one who gives it what it lacks."""
+    pick, actions = rng.choice, list(drawn.actions)
+    at, people = (
+        drawn.faults_end * rng.random() * pick((0.2, 1.0)),
+        max([drawn.members - 1, *drawn.newcomers]) + 1,
+    )
+    if rng.random() >= 0.6:
+        return drawn
+    actions.append(Action(round(at, 4), people, "join"))
+    going = ["pause", *(("crash", "leave", "part") if drawn.detect is not None else ())]
+    # Elsewhere somebody has to be there all the time.
+    if not drawn.severed and not drawn.seeds and rng.random() < 0.7:
+        for _ in range(pick((1, 1, 2))):
+            do, who = pick(going), rng.randrange(people + 1)
+            argument = pick((0.05, 0.3, 1.0)) if do in ("pause", "part") else None
+            actions.append(Action(round(at + rng.random() * pick((0.05, 0.5)), 4), who, do, argument))
+    option = dict(drawn.option)
+    if option.get("capacity"):
+        option["capacity"] = max(option["capacity"], people + 1)  # a message of each member is the least
+    actions.sort(key=lambda action: (action.at, action.who))
+    return replace(drawn, actions=tuple(actions), option=tuple(option.items()))
 
 
 def _plan(seed: int, orders: tuple[str, ...]) -> Plan:

@@ -1,0 +1,232 @@
+"""What the application of each site has: the state that it was given, and the messages for everybody that it took since.
+
+Where a view stands among the deliveries, all who go on to it have the same, and so has a newcomer that is given the state
+of that cut. So nothing need be known of how a state comes about: at each view, and in the end, all are compared.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from inga.model.view import View
+from inga.session.handover import piece_size
+from inga.session.history import EACH, HISTORY_MAX
+from inga.sim.site import Site
+from inga.trial.workload import number_of
+
+if TYPE_CHECKING:
+    from inga.sim.simulator import Sim
+
+NUMBER = 4
+"""Octets of each number in a state."""
+
+SHOWN = 6
+"""Messages that a finding names."""
+
+CUT_OFF = -1
+"""The line of those who were told the last messages only."""
+
+_Found = tuple[str, str]
+"""Of which kind, and in words."""
+
+
+class StatePlan(NamedTuple):
+    """How large states are: so many pieces of the wire and so many octets more, drawn in chunks of so many octets. What
+    an application has is in it, whatever that takes."""
+
+    pieces: int
+    more: int
+    chunk: int
+
+
+class _Held:
+    """What one application has, besides what it sent itself without getting it back."""
+
+    def __init__(self) -> None:
+        self.line = 0  # who begins without a state begins a line of states of its own
+        self.given: list[int] = []
+        self.start = 0  # of what it took, what counts besides
+        self.mark = 0  # where it was when it passed the last view
+        self.since = 0  # the epoch from which on what it sent counts besides
+
+
+class _Seen(NamedTuple):
+    """What one had at the place of a view, in the order in which it came."""
+
+    name: str
+    line: int
+    messages: tuple[int, ...]
+
+
+class Belongings:
+    """What all applications of a run have."""
+
+    def __init__(self, state: StatePlan | None, history: int | float | None) -> None:
+        self._state = state
+        self._history = history
+        self._held: dict[int, _Held] = {}  # by site
+        self._seen: dict[str, list[_Seen]] = {}  # by view
+        self._without: list[tuple[str, View]] = []  # who began without a state, and where
+        self._told: list[tuple[View, _Seen, float]] = []  # who was told which last messages, and when
+        self._lines = count(1)
+        self._faults: list[_Found] = []
+
+    def watch(self, sim: "Sim") -> None:
+        """From now on."""
+        self._sim = sim
+        sim.onlookers.append(self)
+        sim.passed = self.passed
+
+    # The application
+
+    def give(self, site: Site) -> Iterator[bytes]:
+        """The state of a site whose application is at a view."""
+        assert self._state is not None
+        cut = site.queue[0][1]
+        assert isinstance(cut, View)
+        mine = [self._of(site).line, *self._has(site, cut)]
+        size = self._state.pieces * piece_size(site.stack) + self._state.more
+        body = b"".join(each.to_bytes(NUMBER, "big") for each in (max(0, size), len(mine), *mine))
+        body += _filling(size - len(body))
+        for at in range(0, len(body), self._state.chunk):
+            yield body[at : at + self._state.chunk]
+
+    def take(self, site: Site, state: bytes) -> None:
+        """A site is given one."""
+        size, entries = (int.from_bytes(state[at : at + NUMBER], "big") for at in (0, NUMBER))
+        end = NUMBER * (2 + entries)
+        if end > len(state) or state[end:] != _filling(size - end):
+            self._faults.append(
+                ("state: torn", f"{site.name} was given {len(state)} octets that nobody gave")
+            )
+            return
+        mine = [int.from_bytes(state[at : at + NUMBER], "big") for at in range(2 * NUMBER, end, NUMBER)]
+        held = self._of(site)
+        held.line, *held.given = mine
+        held.start = len(site.taken)
+
+    def passed(self, site: Site, view: View, how: str) -> None:
+        """An application goes on from the place of a view: it `went` there, `took` a state, or goes on `without` one."""
+        held, mark = self._of(site), len(site.taken)
+        if how != "went":
+            held.since = self._sim.ledger.roll.epoch_of(view)
+        if how == "without":
+            held.line, held.given, held.start = next(self._lines), [], mark
+            assert site.states is not None and site.states.transfer.incoming is not None
+            if len(site.stack.view) > 1:
+                self._without.append((site.name, site.states.transfer.incoming.cut))
+        elif how == "took" and self._history is not None:
+            replayed = site.taken[held.mark :]
+            while replayed and not replayed[0].replayed:
+                replayed.pop(0)
+            came = tuple(number_of(each.batch.payloads[0]) for each in replayed)
+            held.line, held.start = CUT_OFF, mark
+            held.given = [each for each in came if each in self._sim.ledger.whole]
+            self._told.append((view, _Seen(site.name, CUT_OFF, came), self._sim.now))
+        held.mark = mark
+        seen = _Seen(site.name, held.line, tuple(self._has(site, view)))
+        self._seen.setdefault(view.text, []).append(seen)
+
+    # What is wrong
+
+    def waits(self) -> Iterator[_Found]:
+        """Who waits for a state, or keeps one for somebody."""
+        for site in self._sim.sites:
+            if not site.is_member or site.states is None:
+                continue
+            transfer = site.states.transfer
+            if transfer.lacks or transfer.stop_at is not None:
+                yield "stuck: state", f"{site.name} waits for a state"
+            elif transfer.outgoing and site.queue:
+                yield "stuck: state", f"the application of {site.name} waits for who gets its state"
+            for name, _ in transfer.outgoing:
+                yield "stuck: state", f"{site.name} still has a state for {name}"
+
+    def faults(self) -> Iterator[_Found]:
+        """What somebody has that others have not, or twice."""
+        yield from self._faults
+        if self._sim.ledger.has_slipped:
+            return  # what passed an open gate may have come to one alone
+        members = [site for site in self._sim.sites if site.is_member]
+        last = [_Seen(site.name, self._of(site).line, tuple(self._has(site))) for site in members]
+        for where, seen in [*self._seen.items(), ("the end", last)]:
+            for each in seen:
+                if len(set(each.messages)) < len(each.messages):
+                    twice = {message for message in each.messages if each.messages.count(message) > 1}
+                    yield "state: twice", f"{each.name} has {_some(twice)} twice, at {where}"
+            yield from self._compared(where, seen)
+        for told in self._told:
+            yield from self._untold(*told)
+        for name, view in self._without:
+            for each in self._seen.get(view.text, []):
+                if each.line == 0:
+                    yield "state: missing", f"{name} began without the state that {each.name} had"
+
+    def _compared(self, where: str, seen: list[_Seen]) -> Iterator[_Found]:
+        first: dict[int, _Seen] = {}
+        for each in seen:
+            if each.line == CUT_OFF:
+                continue
+            other = first.setdefault(each.line, each)
+            one, two = self._promised(each, "complete"), self._promised(other, "complete")
+            if differing := set(one) ^ set(two):
+                yield "state", f"of {_some(differing)} {each.name} has not what {other.name} has, at {where}"
+            elif self._promised(each, "total") != self._promised(other, "total"):
+                yield "state: order", f"{each.name} has another order than {other.name}, at {where}"
+
+    def _promised(self, seen: _Seen, guarantee: str) -> list[int]:
+        """Messages of which that is promised, in their order; where it is that, those that all get back."""
+        ledger = self._sim.ledger
+        silent = {message for own in ledger.silent.values() for _, message in own}
+        return [
+            message
+            for message in seen.messages
+            if guarantee in ledger.oracle.promises[ledger.whole[message]]
+            and not (guarantee == "total" and message in silent)
+        ]
+
+    def _untold(self, view: View, told: _Seen, now: float) -> Iterator[_Found]:
+        """The last messages have come: none that the others had not, and not too few."""
+        ledger, last, came = self._sim.ledger, self._history, set(told.messages)
+        assert last is not None
+        size = sum(len(ledger.sends[message][1]) + 2 * EACH for message in ledger.whole)
+        for other in self._seen[view.text]:
+            if other.line:
+                continue
+            had = set(other.messages)
+            if new := {each for each in came if each in ledger.whole} - had:
+                yield "history", f"{told.name} was told {_some(new)}, {other.name} had them not by then"
+            if type(last) is int:
+                is_short = len(came) < min(last, len(had))
+            else:
+                is_short = any(ledger.said_at[each] >= now - last for each in had - came)
+            if len(came) < len(told.messages) or (is_short and size < HISTORY_MAX):
+                text = (
+                    f"{told.name} was told {len(told.messages)} messages; {other.name} had {len(had)} by then"
+                )
+                yield "history", text
+
+    # What they have
+
+    def _of(self, site: Site) -> _Held:
+        return self._held.setdefault(site.index, _Held())
+
+    def _has(self, site: Site, before: View | None = None) -> list[int]:
+        """What an application has: of its own words those that it said before that view."""
+        ledger, held = self._sim.ledger, self._of(site)
+        until = inf if before is None else ledger.roll.epoch_of(before)
+        taken = [number_of(each.batch.payloads[each.index]) for each in site.taken[held.start :]]
+        said = ledger.silent.get(site.index, [])
+        own = [message for epoch, message in said if held.since <= epoch < until]
+        return [*held.given, *(message for message in taken if message in ledger.whole), *own]
+
+
+def _filling(size: int) -> bytes:
+    """So many octets, each of which is another than its neighbours."""
+    return bytes(range(251)) * (size // 251) + bytes(range(size % 251)) if size > 0 else b""
+
+
+def _some(messages: set[int]) -> str:
+    some = ", ".join(map(str, sorted(messages)[:SHOWN]))
+    return f"messages {some}" + (" and others" if len(messages) > SHOWN else "")
