@@ -50,7 +50,7 @@ class Unread:
 
 def queued_in(stack: "Stack") -> int:
     """Bytes delivered and not taken for which senders may have to wait."""
-    return 0 if stack.skips else stack.queued
+    return 0 if stack.closing and stack.skips else stack.queued
 
 
 def unread_in(stack: "Stack") -> int:

@@ -38,6 +38,9 @@ AHEAD = PIECES * PIECE
 REFUSES_FOR = 10.0
 """Seconds for which a member is not chosen again whose application could not give its state."""
 
+NOBODY = "nobody here gives one"
+"""Why one begins without a state that nobody could give."""
+
 GOES_ON = "+"
 """What one says to lack that is being served by one that is here."""
 
@@ -124,10 +127,12 @@ class Transfer:
         if self.lacks:
             self._is_anew = self._is_anew or self._donor_index() is None
             lacks = self.wants if self._is_anew else GOES_ON
-            # Our application waits for a state that has what comes until the cut: nobody has to wait for it in turn.
-            self._session.stack.skips = self._is_anew
         elif self._session.stack.now >= self._refuses_until:
             gives = self.gives
+        # Our application waits for a state that comes after the cut, or for one that will be asked for anew then: the view must
+        # not wait for it in turn.
+        is_giving = any(each.is_open for each in self.outgoing.values())
+        self._session.stack.skips = self._is_anew or is_giving
         return {"gives": gives, "lacks": lacks}
 
     def learn(self, lack: People, give: People) -> None:
@@ -148,6 +153,8 @@ class Transfer:
             self._refusal = None  # what was refused before was refused to another
         if is_new or (self.lacks and (*mine, self.wants) in (lack or [])):
             self._begin(view)
+            if self.lacks and mine in self._unserved:
+                self._miss(NOBODY)  # a newcomer, who alone could answer us, does not know
         elif self.lacks and self._donor is None:
             self._session.changes.wishes.renew()
         self.wake = stack.now if self.lacks else self._reminds_at
@@ -218,7 +225,7 @@ class Transfer:
         outgoing = self.outgoing.get(person)
         if outgoing is None:
             if person in self._unserved:
-                self._say(src, "stateless", {"why": "nobody here gives one", "nobody": True})
+                self._say(src, "stateless", {"why": NOBODY, "nobody": True})
             return
         passed = offset - outgoing.offset
         if 0 <= passed <= len(outgoing.drawn):
@@ -329,8 +336,13 @@ class Transfer:
             stack.notice("state.refused", f"no state from {self._refusal}")
             self.wake = NEVER
             self._session.changes.wishes.renew()
-        elif self._refusal is not None:
-            stack.fail(UsageError(f"no state for one who joins, from {self._refusal}"))
+        else:
+            self._miss(why)
+
+    def _miss(self, why: str) -> None:
+        """Nobody gives us a state."""
+        if self._refusal is not None:
+            self._session.stack.fail(UsageError(f"no state for one who joins, from {self._refusal}"))
         else:
             self._give_up(why)
 

@@ -131,7 +131,7 @@ class Stack:
         self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
-        self.skips = False  # what is delivered now comes with a state, too: nobody waits until it is read
+        self.skips = False  # our application waits for a state, or for who gets one: a view that closes does not wait for it
         self.delivered = 0  # packets, so far
         self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
