@@ -205,7 +205,8 @@ class Parts:
 
     def _ask(self, now: float) -> None:
         session = self._session
-        if self.reads_first and session.stack.queued:
+        # Who waits for a state reads nothing before that has come, and then it has all that it skips.
+        if self.reads_first and session.stack.queued and not session.transfer.lacks:
             self._since, self.wake = now, now + ASKING_MAX
             return
         # Where only a majority goes on, one that was a whole group by itself still is.
