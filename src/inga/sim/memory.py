@@ -38,9 +38,6 @@ ALLOWED: Mapping[str, Allowance] = {
         "of each that ever was a member of a traced group, a number: as many as each row of its trace has, so that a trace "
         "gets too large long before; a newcomer is told all of them in one datagram, which has room for some thousands",
     ),
-    # To be taken out, both: these states are to be forgotten once those who joined have theirs.
-    "Handover._given": Allowance(lambda n: 8, "states of objects that were handed over in this view"),
-    "LateCopies._at_first": Allowance(lambda n: 8, "states of objects with which this view began"),
     "Hosted.ended": Allowance(
         lambda n: 4096, "the memory of calls that have ended, by which late messages about them are known"
     ),
