@@ -132,7 +132,7 @@ class Transfer:
         # Our application waits for a state that comes after the cut, or for one that will be asked for anew then: the view must
         # not wait for it in turn.
         is_giving = any(each.is_open for each in self.outgoing.values())
-        self._session.stack.skips = self._is_anew or is_giving
+        self._session.stack.views.excuse(self._is_anew or is_giving)
         return {"gives": gives, "lacks": lacks}
 
     def learn(self, lack: People, give: People) -> None:
@@ -147,7 +147,8 @@ class Transfer:
         # Those who found a group have nothing to fetch: there was nobody before them.
         is_new = bool(view.attempt) and view.number > 1 and mine != self._identity
         self._identity = mine
-        self._is_anew, stack.skips, self._unserved = False, False, set()
+        self._is_anew, self._unserved = False, set()
+        stack.views.excuse(False)
         self._choose(view, lack or [])
         if is_new:
             self._refusal = None  # what was refused before was refused to another
@@ -169,7 +170,8 @@ class Transfer:
             self._remind()
         self.wake = self._reminds_at
         if not stack.closing:
-            self._is_anew = stack.skips = False
+            self._is_anew = False
+            stack.views.excuse(False)
         if self.lacks and self.incoming is not None:
             self._fetch()
             self.wake = min(now + self._again.next(stack.rng), self._reminds_at)

@@ -114,6 +114,11 @@ class Views:
         self.stack.paused = why
         self.stack.review()
 
+    def excuse(self, is_excused: bool) -> None:
+        """Whether a view that closes goes on without what our application has not read: it waits for a state itself, or for one
+        that gets its state."""
+        self.stack.skips = is_excused
+
     def refuse_if_paused(self) -> None:
         """Raise why nothing can be sent until somebody is heard again; anew, as each error has a history of its own."""
         paused = self.stack.paused
