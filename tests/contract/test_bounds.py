@@ -25,7 +25,7 @@ NO_BOUNDS = {
         session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.slow.AGAIN
         session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
         session.door.ASKS_WITHIN session.porter.CARRIES_AFTER session.porter.CARRIES_EVERY session.porter.CARRIES_PARTS_EVERY session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
-        session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR session.transfer.REMINDS session.transfer.REMINDS_MAX objects.layer.CLOSES_WITHIN
+        session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR session.handover.REMINDS session.handover.REMINDS_MAX objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
         secure.carrying.CARRIES_FOR secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
         secure.guard.WAITING_FOR secure.whereabouts.MOVED secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
@@ -51,7 +51,7 @@ NO_BOUNDS = {
         corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND secure.guard.COOKIES_A_SECOND secure.guard.OF_NAME_A_SECOND secure.carrying.CARRIED_A_SECOND secure.carrying.HANDED_A_SECOND""",
     "a factor or a weight, not a limit": """
         layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN layers.sequenced.WAITS
-        session.handover.PIECES session.handover.SAYS session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
+        session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
         stack.waits.BACK_OFF secure.shares.SHARE layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """

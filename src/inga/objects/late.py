@@ -48,12 +48,15 @@ class LateCopies:
         put(out, copied(self._at_first[name]))
         return bytes(out)
 
-    def complete(self, member: int) -> bool:
-        """A newcomer has everything, or is gone; whether nobody lacks anything any more, and what was kept is let go."""
+    def complete(self, member: int) -> None:
+        """A newcomer has everything, or is gone: what was kept is let go once nobody lacks anything any more."""
         self._incomplete.discard(member)
         if not self._incomplete:
             self._at_first.clear()
-        return not self._incomplete
+
+    def incomplete(self) -> set[int]:
+        """Newcomers for which we keep states."""
+        return self._incomplete if self._at_first else set()
 
     def take_over(self, name: str, state: bytes | None) -> list[Packet]:
         """A state has come, or will not come. If it was the last one, the packets that waited are returned; WireError

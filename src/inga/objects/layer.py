@@ -164,8 +164,11 @@ class ObjectOrder(Unordered):
     def hand_over(self, topic: str) -> bytes:
         return self._late.hand_over(topic)
 
-    def complete(self, member: int) -> bool:
-        return self._late.complete(member)
+    def complete(self, member: int) -> None:
+        self._late.complete(member)
+
+    def incomplete(self) -> set[int]:
+        return self._late.incomplete()
 
     def take_over(self, topic: str, state: bytes | None) -> None:
         try:

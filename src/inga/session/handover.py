@@ -3,11 +3,11 @@
     ask        a newcomer to one of those who have it: from this octet on
     piece      so many octets from there, of so many in all; some for one question
     none       it cannot be handed over, for this reason
-    complete   a newcomer to all: it has everything that it lacked
+    complete   a newcomer to all: it has everything that it lacked; or to a newcomer: has it?
 
 Layers say what they lack and who has it; what that is means nothing here. A newcomer asks at its own pace, again if
 nothing comes, and another member if the one it asked is gone: all have the same, since all began the view with it. They keep
-it until every newcomer has said that it is complete, or is gone; if that is lost, until the next view.
+it until every newcomer has said that it is complete, or is gone, and ask those that have not.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 AGAIN, AGAIN_MAX = 0.02, 0.5
 """Seconds before a question is repeated: first, and after doubling."""
 
-SAYS = 2
-"""Times that a newcomer says that it is complete: if both are lost, others keep a while longer what they have for it."""
+REMINDS, REMINDS_MAX = 0.5, 30.0
+"""Seconds before one who keeps a state for another asks whether it has come: first, and after doubling."""
 
 PIECE, HEAD = 16 * 1024, 512
 """Octets of a piece, at most, and reckoned for what goes with it."""
@@ -60,13 +60,14 @@ class Handover:
         self._come: dict[str, bytearray] = {}  # of each state that we lack, what has come
         self._given: dict[str, bytes] = {}  # states that somebody has asked for in this view
         self._again = Backoff(AGAIN, AGAIN_MAX)
-        self._says = 0  # so many times more that we are complete
+        self._reminding = Backoff(REMINDS, REMINDS_MAX)
+        self._reminds_at = NEVER  # when we ask those for whom we keep states
         self.wake = NEVER
 
     def view(self) -> None:
         self._come.clear()
         self._given.clear()
-        self._says = 0
+        self._reminds_at = NEVER
         self._again.reset()
         # Nobody lacks anything in a first view; in another one we look once all layers know of it.
         self.wake = self._session.stack.now if self._session.stack.view.attempt else NEVER
@@ -76,8 +77,7 @@ class Handover:
         for topic, holders in self._lacking().items():
             self._ask(topic, holders)
             self.wake = now + self._again.next(self._session.stack.rng)
-        if self._says and self.wake == NEVER:
-            self._say_complete()
+        self._remind(now)
 
     def on_ask(self, src: int, told: Told) -> None:
         """A newcomer wants a state, from some octet on."""
@@ -115,10 +115,38 @@ class Handover:
         if told.text("topic") in self._lacking():
             self._session.stack.fail(UsageError(f"no state for one who joins: {told.text('why')}"))
 
-    def on_complete(self, member: int) -> None:
+    def on_complete(self, src: int, told: Told) -> None:
+        """A newcomer has everything, or somebody asks whether we have."""
+        if not told.flag("ask"):
+            self.complete(src)
+        elif not self._lacking():
+            self._say(src, "complete", {"ask": False})
+
+    def complete(self, member: int) -> None:
         """A newcomer has everything, or is gone: what nobody lacks any more is not kept."""
-        if any(complete(member) for complete in self._session.stack.chain.hooks("complete")):
+        for complete in self._session.stack.chain.hooks("complete"):
+            complete(member)
+        if not self._awaited():
             self._given.clear()
+
+    def _awaited(self) -> set[int]:
+        """Newcomers for which we keep something."""
+        return {
+            member for incomplete in self._session.stack.chain.hooks("incomplete") for member in incomplete()
+        }
+
+    def _remind(self, now: float) -> None:
+        """Ask those for whom we keep states whether they have them: their word for that may be lost."""
+        awaited, rng = self._awaited(), self._session.stack.rng
+        if not awaited:
+            self._reminds_at = NEVER
+        elif self._reminds_at == NEVER:
+            self._reminds_at = now + self._reminding.start()
+        elif now >= self._reminds_at:
+            for member in sorted(awaited):
+                self._say(member, "complete", {"ask": True})
+            self._reminds_at = now + self._reminding.next(rng)
+        self.wake = min(self.wake, self._reminds_at)
 
     def _lacking(self) -> dict[str, list[int]]:
         """What layers lack, and who has it and is not gone."""
@@ -141,13 +169,8 @@ class Handover:
         for take_over in self._session.stack.chain.hooks("take_over"):
             take_over(topic, state)
         if not self._lacking():
-            self._says = SAYS
-            self._say_complete()
-
-    def _say_complete(self) -> None:
-        self._says -= 1
-        self._say(None, "complete", {})
-        self.wake = self._session.stack.now + AGAIN_MAX if self._says else NEVER
+            self._say(None, "complete", {"ask": False})
+            self.wake = NEVER
 
     def _state(self, topic: str) -> bytes:
         state = self._given.get(topic)

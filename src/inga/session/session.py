@@ -185,7 +185,7 @@ class Session(Layer):
             case "none":
                 self.handover.on_none(told)
             case "complete":
-                self.handover.on_complete(src)
+                self.handover.on_complete(src, told)
             case "fetch":
                 self.transfer.on_fetch(src, told)
             case "state":
@@ -283,7 +283,7 @@ class Session(Layer):
         self.detours.gone(member)
         self.quorum.review()
         self.transfer.gone(member)
-        self.handover.on_complete(member)
+        self.handover.complete(member)
         if not self.stack.leaving:
             self.changes.gone(member)
 

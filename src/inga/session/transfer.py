@@ -25,7 +25,17 @@ from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
 from inga.session.description import People
-from inga.session.handover import AGAIN, AGAIN_MAX, PIECE, PIECES, STATE_MAX, note_state, piece_size
+from inga.session.handover import (
+    AGAIN,
+    AGAIN_MAX,
+    PIECE,
+    PIECES,
+    REMINDS,
+    REMINDS_MAX,
+    STATE_MAX,
+    note_state,
+    piece_size,
+)
 from inga.session.pressure import WARN_AFTER
 from inga.wire.told import TEXT_MAX, Told
 
@@ -43,9 +53,6 @@ NOBODY = "nobody here gives one"
 
 GOES_ON = "+"
 """What one says to lack that is being served by one that is here."""
-
-REMINDS, REMINDS_MAX = 0.5, 30.0
-"""Seconds before one who has given all of a state asks whether it has come: first, and after doubling."""
 
 Person = tuple[str, int]
 

@@ -60,6 +60,7 @@ HOOKS = {
     "hand_over": TOP_DOWN,
     "take_over": TOP_DOWN,
     "complete": TOP_DOWN,
+    "incomplete": TOP_DOWN,
     "sent": TOP_DOWN,
     "gate": TOP_DOWN,
     "overhead": TOP_DOWN,
@@ -316,8 +317,11 @@ class Stateful(Protocol):
     def take_over(self, topic: str, state: bytes | None) -> None:
         """What we lacked; None: nobody has it any more."""
 
-    def complete(self, member: int) -> bool:
-        """A newcomer lacks nothing any more; whether that is so of all of them, and nobody will ask us again."""
+    def complete(self, member: int) -> None:
+        """A newcomer lacks nothing any more, or is gone."""
+
+    def incomplete(self) -> set[int]:
+        """Newcomers that may still lack something, if we keep that."""
 
 
 class OrderKeeping(Protocol):

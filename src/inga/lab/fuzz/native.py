@@ -72,7 +72,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "refused": {"number": 2, "attempt": 1, "asker": 0, "wish": 1, "why": "no"}, "double": {"birth": 1},
     "excluded": {"spoken_in": 1, "leader": [1], "slow": False}, "installed": {"number": 2},
     "want": {"number": 2, "attempt": 1, "src": 0, "runs": [[1, 3]]}, "suspect": {"waived": [], "members": [1]},
-    "use": {"recipe": "fifo", "wish": 1}, "who": {"people": [["a", 1, ""]]}, "alive": {}, "complete": {}, "install": {"number": 2},
+    "use": {"recipe": "fifo", "wish": 1}, "who": {"people": [["a", 1, ""]]}, "alive": {}, "complete": {"ask": True}, "install": {"number": 2},
     "farewell": {"leaver": [["a", 1, ""]]}, "part": {"size": 2, "spoken_in": 5, "address": ""},
     "hello": {"address": "", "view": 0, "wants": "", "host": [], "was": [], "spoken_in": 0, "bound": [], "part": [], "places": []},
     "reached": {"number": 2, "attempt": 1, "count": 1, "round": 1, "released": [1, 1], "holds": True},
