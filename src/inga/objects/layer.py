@@ -394,7 +394,8 @@ class ObjectOrder(Unordered):
 
     @property
     def settled(self) -> bool:
-        return self.host.engine.settled and not self._outbox.waiting
+        # Newcomers that still fetch a state may have it from nobody else.
+        return self.host.engine.settled and not self._outbox.waiting and not self._late.incomplete()
 
     def sent(self) -> list[int]:
         """Our own count is of all messages, whether they come back or not."""
