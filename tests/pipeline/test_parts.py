@@ -8,15 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from inga.pipeline.ordering import (
-    PART,
-    ColumnNames,
-    PartSummary,
-    _carried,
-    _each_anew,
-    _numbered,
-)
+from inga.pipeline.ordering import PART, _carried, _each_anew, _numbered
 from inga.pipeline.restore import Base
+from inga.pipeline.surveying import ColumnNames, Survey, _read
 
 from .messages import Talk
 
@@ -65,10 +59,9 @@ def test_parts_are_marked_like_the_whole(seed: int, names: ColumnNames, base: Ba
     bounds = sorted(Random(seed).sample(heights[1:], 4))
     for row in rows:
         row[PART] = sum(row["height"] >= bound for bound in bounds)
-    last = {key[0]: run for key, _, run in _numbered(batches(rows, 7), PART, _each_anew(base), names)}
-    summaries = [
-        PartSummary(part, run.order, run.marker.came.tolist(), run.marker.named) for part, run in last.items()
-    ]
+    once = list({(row["height"], row["src"], row["seq"]): row for row in rows}.values())
+    surveyed = Survey.sum([_read(batch, names) for batch in batches(once, 7)])
+    summaries = surveyed.summaries(bounds)
     # Tasks get parts in any order.
     mixed = sorted(rows, key=lambda row: (row[PART] % 2, row[PART]))
     found = marked(_numbered(batches(mixed, 7), PART, _carried(base, summaries), names))

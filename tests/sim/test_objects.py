@@ -79,8 +79,8 @@ def test_nested_calls_commit_together(over: str) -> None:
     sim.run()
     assert moved.result == [30, 20]
     assert [site.state("a") for site in sim.sites] == [20, 20, 20] and sim["bob"].state("b") == 30
-    assert all(site.stack.begun for site in sim.sites), (
-        "whoever looks for what stands still sees calls that move"
+    assert all(site.stack.chain.begun for site in sim.sites), (
+        "who looks for what stands still sees calls that move"
     )
 
 

@@ -16,7 +16,10 @@ EVENTS: dict[str, tuple[int, str]] = {
     "group.joined": (logging.INFO, "This member is in the group, and its sockets are open"),
     "group.closed": (logging.INFO, "It has left and closed its sockets"),
     "group.failed": (logging.ERROR, "It has stopped for good; the iteration raises the same error"),
-    "group.plain": (logging.WARNING, "The group is not secured"),
+    "group.plain": (
+        logging.WARNING,
+        "The group is not secured, or, under orders that speak a wire format of others, cannot be",
+    ),
     "group.differs": (
         logging.WARNING,
         "Somebody is in a group of this name with other members, order or options",

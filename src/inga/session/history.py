@@ -54,6 +54,7 @@ class LastMessages:
         """`last`: so many messages, or, as a float, seconds. `first`: our first view."""
         self._last = last
         self._transfer = transfer
+        transfer.gives_late = False  # it is given as views come, and lacks what we were not given until our application reads that
         self._everybody = len(first)
         self._kept: deque[_Kept] = deque()
         self._size = 0

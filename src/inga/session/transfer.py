@@ -107,6 +107,7 @@ class Transfer:
         self._session = session
         self.gives = gives
         self.wants = wants
+        self.gives_late = True  # what we give is drawn when our application is there, and then has the state that it waits for
         self.wake = NEVER
         self.lacks = False
         self.incoming: IncomingState | None = None
@@ -134,7 +135,7 @@ class Transfer:
         if self.lacks:
             self._is_anew = self._is_anew or self._donor_index() is None
             lacks = self.wants if self._is_anew else GOES_ON
-        elif self._session.stack.now >= self._refuses_until:
+        elif self._session.stack.now >= self._refuses_until and (self.gives_late or self.stop_at is None):
             gives = self.gives
         # Our application waits for a state that comes after the cut, or for one that will be asked for anew then: the view must
         # not wait for it in turn.
