@@ -73,6 +73,8 @@ class ObjectOrder(Unordered):
     no_gate = "what it holds has no place yet that members agree on"
     settings: ClassVar[type[ObjectSettings]] = ObjectSettings
 
+    begun = 0  # calls of objects that have begun here in this view
+
     def __init__(
         self,
         *,
@@ -123,7 +125,7 @@ class ObjectOrder(Unordered):
         self._has_room, self.held = True, 0
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
-        self.begun = 0  # calls of objects that have begun here
+        self.begun = 0
         self._passed = 0  # packets of data passed down: their number tells pieces of different packets apart
         self._outbox = Outbox(self._others, self.stack.wire.body_max)
         classes = {name: each.cls for name, each in self.hosted.items()}
