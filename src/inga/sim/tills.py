@@ -154,15 +154,20 @@ class Tills:
         return found
 
     def _was_lost(self, name: str) -> bool:
-        """Whether nobody who had a copy went on with it."""
+        """Whether nobody who had a copy when a view began went on to the next: who joined in it may not have been told
+        its state yet."""
 
-        def holders(view: View) -> set[tuple[str, int]]:
+        def holders(view: View, newcomers: tuple[str, ...] = ()) -> set[tuple[str, int]]:
             where = self._where[name] or view.names
-            return {each.identity for each in view.members if each.name in where}
+            return {
+                each.identity for each in view.members if each.name in where and each.name not in newcomers
+            }
 
-        return any(
-            holders(before) and not holders(before) & holders(view) for before, view in self._sim.ledger.steps
-        )
+        for before, view in self._sim.ledger.steps:
+            had = holders(before, before.joined if before.number > 1 else ())
+            if had and not had & holders(view):
+                return True
+        return False
 
 
 async def _fill(request: ClientRequest, piece: int, ctx: Any) -> None:
