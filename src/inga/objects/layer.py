@@ -135,7 +135,7 @@ class ObjectOrder(Unordered):
             classes,
             replace(
                 self._options,
-                room=self._room(),
+                room=None if self.reliable else _room(self.stack.wire.body_max, len(self.roster.places)),
                 invoking=invoking_of(self._invoking, view.names, self.hosted),
             ),
             mail={self._mail.boxes[self.me]: self._deliver},
@@ -414,10 +414,6 @@ class ObjectOrder(Unordered):
     def abandoned(self) -> None:
         self.closed()
 
-    def _room(self) -> int | None:
-        """Bytes of one call that what is below can carry."""
-        return None
-
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class BareObjects(ObjectOrder):
@@ -426,11 +422,6 @@ class BareObjects(ObjectOrder):
     requires = frozenset()
     provides = frozenset({"reliable", "fifo"})
     reliable = False
-
-    def _room(self) -> int:
-        """A call is one datagram; plain messages were cut to size above."""
-        room = self.stack.wire.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
-        return max(room, self.stack.wire.body_max // 4)
 
     def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
         """Nobody who is not meant gets anything."""
@@ -472,6 +463,11 @@ def _packets(layer: ObjectOrder, members: tuple[int, ...], body: bytes, kind: in
         packet = Packet(stack.me, stack.view.number, body, kind=kind)
         packet.to, packet.dst = member, None if member is None else 1 << member
         yield packet
+
+
+def _room(body_max: int, places: int) -> int:
+    """Bytes of a call that is one datagram; plain messages were cut to size above."""
+    return max(body_max - HEAD - HEAD_OF_PLACE * places, body_max // 4)
 
 
 def _speaker(spoken: Spoken, member_of: list[int]) -> int:
