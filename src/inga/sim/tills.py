@@ -155,7 +155,7 @@ class Tills:
 
     def _was_lost(self, name: str) -> bool:
         """Whether nobody who had a copy when a view began went on to the next: who joined in it may not have been told
-        its state yet."""
+        its state yet, unless there was nobody to tell it."""
 
         def holders(view: View, newcomers: tuple[str, ...] = ()) -> set[tuple[str, int]]:
             where = self._where[name] or view.names
@@ -164,7 +164,7 @@ class Tills:
             }
 
         for before, view in self._sim.ledger.steps:
-            had = holders(before, before.joined if before.number > 1 else ())
+            had = holders(before, before.joined) or holders(before)
             if had and not had & holders(view):
                 return True
         return False
