@@ -43,7 +43,10 @@ EVENTS: dict[str, tuple[int, str]] = {
     "state.waits": (logging.WARNING, "One that joined waits for the state of the group"),
     "state.refused": (logging.WARNING, "A member could not give the state to one that joined"),
     "state.missing": (logging.WARNING, "One that joined begins without the state of the group"),
-    "state.lost": (logging.WARNING, "All who had the state of an object are gone: it begins anew"),
+    "state.lost": (
+        logging.WARNING,
+        "All who had the state of an object are gone: it begins anew, or as one that comes back had it",
+    ),
     "state.failed": (logging.ERROR, "The application raised an error when asked for its state"),
     "history.unreadable": (logging.WARNING, "What was said before this member joined cannot be read"),
     "relay.gone": (logging.WARNING, "The member that passed on all messages is gone"),

@@ -1,7 +1,9 @@
 """Copies of objects at a member that joined: their states come from members that had a copy before.
 
 Every member that was there before keeps the states with which the view began, and hands them over when asked, until each
-newcomer has all that it lacks. So long the packets that it receives wait: they are calls on those states.
+newcomer has all that it lacks; so does a newcomer, once it has them. So long the packets that it receives wait: they are
+calls on those states. Where nobody who was there before has a copy, and several newcomers are to have one, they need each
+other's, as each may have come back with one of its own.
 """
 
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.objects.hosting import Declared
 from inga.objects.invoke import Host
+from inga.stack.hooks import Lack
 from inga.wire.value import copied, get, put
 
 
@@ -19,20 +22,35 @@ from inga.wire.value import copied, get, put
 class LateCopies:
     """The states of objects that one member lacks in a view, and those that it can hand over."""
 
-    def __init__(self, host: Host, me: int, view: View, objects: Mapping[str, Declared]) -> None:
-        self.missing: dict[str, list[int]] = {}  # objects whose state has not come: the members that have it
+    def __init__(
+        self, host: Host, me: int, view: View, objects: Mapping[str, Declared], since: Mapping[str, int]
+    ) -> None:
+        """`since`: for objects of which we had a copy, the latest view in which we had its state."""
+        self.missing: dict[str, Lack] = {}  # objects whose state has not come
         self._host = host
         self._me = view.names[me]
+        self._number = view.number
+        self._since = since
         self._early: list[Packet] = []  # packets that came before the states that they are about
-        self._incomplete: set[int] = set()  # newcomers that lack something
+        self._incomplete: set[int] = set()  # other newcomers that lack something
         old = {member for member, name in enumerate(view.names) if name not in view.joined}
         if view.attempt:
             for name, (_, where) in objects.items():
-                if holders := [member for member in where if member in old]:
-                    self._incomplete |= {*where} - old
-                    if me in where and me not in old:
-                        self.missing[name] = holders
-        self._at_first = host.states() if self._incomplete and me in old else {}
+                holders = [member for member in where if member in old]
+                others = [member for member in where if member not in old and member != me]
+                if not holders and len(where) < 2:
+                    continue  # there is nobody to agree with
+                self._incomplete.update(others)
+                if me in where and me not in old:
+                    self.missing[name] = Lack(holders, others, since.get(name, 0))
+        self._given = (
+            host.states() if self._incomplete and me in old else {}
+        )  # as they were when the view began
+
+    def had(self) -> dict[str, int]:
+        """The objects of which we have a copy, and the latest view in which we had the state of each."""
+        since, missing = self._since, self.missing
+        return {name: since.get(name, 0) if name in missing else self._number for name in self._host.states()}
 
     def keep(self, packets: list[Packet]) -> None:
         """Keep these packets until no state is missing."""
@@ -42,29 +60,31 @@ class LateCopies:
 
     def hand_over(self, name: str) -> bytes:
         """The state of an object as it was when the view began."""
-        if name not in self._at_first:
+        if name not in self._given:
             raise UsageError(f"{self._me} has no state of an object {name!r} to hand over")
         out = bytearray()
-        put(out, copied(self._at_first[name]))
+        put(out, copied(self._given[name]))
         return bytes(out)
 
     def complete(self, member: int) -> None:
         """A newcomer has everything, or is gone: what was kept is let go once nobody lacks anything any more."""
         self._incomplete.discard(member)
         if not self._incomplete:
-            self._at_first.clear()
+            self._given.clear()
 
     def incomplete(self) -> set[int]:
         """Newcomers for which we keep states."""
-        return self._incomplete if self._at_first else set()
+        return self._incomplete if self._given else set()
 
     def take_over(self, name: str, state: bytes | None) -> list[Packet]:
-        """A state has come, or will not come. If it was the last one, the packets that waited are returned; WireError
-        if it cannot be read."""
+        """A state has come, or will not come, and ours goes on. If it was the last one, the packets that waited are returned;
+        WireError if it cannot be read."""
         if self.missing.pop(name, None) is None:
             return []
         if state is not None:
             self._host.restore(name, get(state, 0)[0])
+        if self._incomplete:
+            self._given[name] = self._host.states()[name]
         if self.missing:
             return []
         packets, self._early = self._early, []

@@ -36,6 +36,7 @@ from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
 from inga.session.pressure import QUEUE_MIN, Unread, queued_in
 from inga.stack.figures import Figures
+from inga.stack.hooks import Lack
 from inga.stack.layer import Layer
 from inga.wire.invocation import decode, enclose, enclosed, encode
 from inga.wire.value import copied, put
@@ -113,6 +114,7 @@ class ObjectOrder(Unordered):
         self.latest: Packet | None = None  # what carried the last bundle
         self.key: Any = 0  # of the bundle that is being passed down
         self._inherited: dict[str, Any] = {}  # states of the view before
+        self._since: dict[str, int] = {}  # of these, the latest view in which each was the group's
 
     def view(self, view: View) -> None:
         super().view(view)
@@ -145,7 +147,7 @@ class ObjectOrder(Unordered):
         for name, value in self._inherited.items():
             self.host.restore(name, value)
         self._inherited = {}
-        self._late = LateCopies(self.host, self.me, view, self.hosted)
+        self._late = LateCopies(self.host, self.me, view, self.hosted, self._since)
         self._closes_by = NEVER
 
     @property
@@ -157,10 +159,11 @@ class ObjectOrder(Unordered):
         """The view changes: objects have the state that they had."""
         if isinstance(before, ObjectOrder):
             self._inherited = before.host.states()
+            self._since = before._late.had()
 
     # State for those who join
 
-    def lacks(self) -> dict[str, list[int]]:
+    def lacks(self) -> dict[str, Lack]:
         return self._late.missing
 
     def hand_over(self, topic: str) -> bytes:

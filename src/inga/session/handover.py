@@ -3,11 +3,19 @@
     ask        a newcomer to one of those who have it: from this octet on
     piece      so many octets from there, of so many in all; some for one question
     none       it cannot be handed over, for this reason
+    lack       we are newcomers as well and do not have it, nor has anybody who was there before
     complete   a newcomer to all: it has everything that it lacked; or to a newcomer: has it?
 
 Layers say what they lack and who has it; what that is means nothing here. A newcomer asks at its own pace, again if
 nothing comes, and another member if the one it asked is gone: all have the same, since all began the view with it. They keep
 it until every newcomer has said that it is complete, or is gone, and ask those that have not.
+
+Once all are gone who were there before, newcomers ask each other. One of them may have got everything: then the others have it
+from that one. If all of them lack it, they go on with what one of them has itself: a member that was cut off comes back with
+what it had then. It is the one that had it in the latest view, and of several the first. All choose the same, since whoever
+says that it lacks something says among whom: those who do not agree on who is gone yet hear nothing from each other.
+
+Rejected: to let each go on with its own. Copies would differ for good.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,6 +24,7 @@ from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.session.alarms import NEVER, Backoff
+from inga.stack.hooks import Lack
 from inga.stack.stack import Stack
 from inga.wire.told import TEXT_MAX, Told
 
@@ -58,6 +67,12 @@ class Handover:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._come: dict[str, bytearray] = {}  # of each state that we lack, what has come
+        self._among: dict[
+            str, list[int]
+        ] = {}  # of each that newcomers have to find among themselves: which newcomers
+        self._heard: dict[
+            str, dict[int, int]
+        ] = {}  # of these, who lacks it, and in which view each had one itself
         self._given: dict[str, bytes] = {}  # states that somebody has asked for in this view
         self._again = Backoff(AGAIN, AGAIN_MAX)
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
@@ -66,6 +81,8 @@ class Handover:
 
     def view(self) -> None:
         self._come.clear()
+        self._among.clear()
+        self._heard.clear()
         self._given.clear()
         self._reminds_at = NEVER
         self._again.reset()
@@ -74,14 +91,19 @@ class Handover:
 
     def tick(self, now: float) -> None:
         self.wake = NEVER
-        for topic, holders in self._lacking().items():
-            self._ask(topic, holders)
+        for topic, lack in self._lacking().items():
+            self._ask(topic, lack)
             self.wake = now + self._again.next(self._session.stack.rng)
         self._remind(now)
 
     def on_ask(self, src: int, told: Told) -> None:
         """A newcomer wants a state, from some octet on."""
-        topic, offset = told.text("topic"), told.large("offset")
+        topic, offset, among = told.text("topic"), told.large("offset"), told.numbers("among")
+        lack = self._lacking().get(topic)
+        if lack is not None:
+            if among and among == self._company(topic, lack):
+                self._say(src, "lack", {"topic": topic, "among": among, "since": lack.since})
+            return
         try:
             state = self._state(topic)
         except UsageError as error:
@@ -95,8 +117,8 @@ class Handover:
     def on_piece(self, packet: Packet, told: Told) -> None:
         stack, topic = self._session.stack, told.text("topic")
         offset, total = told.large("offset"), told.large("total")
-        holders = self._lacking().get(topic)
-        if holders is None:
+        lack = self._lacking().get(topic)
+        if lack is None:
             return
         come = self._come.setdefault(topic, bytearray())
         if total > STATE_MAX or offset + len(packet.body) > total:
@@ -109,11 +131,19 @@ class Handover:
             self._take(topic, bytes(self._come.pop(topic)))
             note_state(stack, packet.src, total, topic)
         elif len(come) // max(len(packet.body), 1) % PIECES == 0:
-            self._ask(topic, holders)
+            self._ask(topic, lack)
 
     def on_none(self, told: Told) -> None:
         if told.text("topic") in self._lacking():
             self._session.stack.fail(UsageError(f"no state for one who joins: {told.text('why')}"))
+
+    def on_lack(self, src: int, told: Told) -> None:
+        """Another newcomer does not have it either."""
+        topic, among, since = told.text("topic"), told.numbers("among"), told.number("since")
+        lack = self._lacking().get(topic)
+        if lack is not None and src in lack.others and among == self._company(topic, lack):
+            self._heard[topic][src] = since
+            self._choose(topic, lack)
 
     def on_complete(self, src: int, told: Told) -> None:
         """A newcomer has everything, or somebody asks whether we have."""
@@ -148,29 +178,63 @@ class Handover:
             self._reminds_at = now + self._reminding.next(rng)
         self.wake = min(self.wake, self._reminds_at)
 
-    def _lacking(self) -> dict[str, list[int]]:
-        """What layers lack, and who has it and is not gone."""
-        found: dict[str, list[int]] = {}
+    def _lacking(self) -> dict[str, Lack]:
+        """What layers lack."""
+        found: dict[str, Lack] = {}
         for lacks in self._session.stack.chain.hooks("lacks"):
             found |= lacks()
         return found
 
-    def _ask(self, topic: str, holders: list[int]) -> None:
-        stack = self._session.stack
-        here = [member for member in holders if member in stack.peers]
-        if not here:
-            stack.notice("state.lost", f"all who had the state of {topic!r} are gone: it begins anew")
-            self._take(topic, None)
-            return
+    def _ask(self, topic: str, lack: Lack) -> None:
+        peers = self._session.stack.peers
+        among = self._company(topic, lack)
+        whom = (
+            [next(member for member in lack.holders if member in peers)]
+            if not among
+            else self._choose(topic, lack)
+        )
         offset = len(self._come.get(topic, b""))
-        self._say(here[0], "ask", {"topic": topic, "offset": offset})
+        for member in whom:
+            self._say(member, "ask", {"topic": topic, "offset": offset, "among": among})
+
+    def _company(self, topic: str, lack: Lack) -> list[int]:
+        """Once all are gone who were there before: the newcomers that are still here, ourselves included. What was heard
+        while there were others does not count any more."""
+        stack = self._session.stack
+        if any(member in stack.peers for member in lack.holders):
+            return []
+        among = sorted([stack.me, *(member for member in lack.others if member in stack.peers)])
+        if among != self._among.get(topic):
+            self._among[topic], self._heard[topic] = among, {stack.me: lack.since}
+            self._come.pop(topic, None)
+        return among
+
+    def _choose(self, topic: str, lack: Lack) -> list[int]:
+        """The newcomers to ask: those that have not said that they lack it, or else the one whose own goes on. If that is ours,
+        nobody is asked."""
+        among, heard = self._among[topic], self._heard[topic]
+        unheard = [member for member in among if member not in heard]
+        if unheard:
+            return unheard
+        chosen = min(among, key=lambda member: (-heard[member], member))
+        if chosen != self._session.stack.me:
+            return [chosen]
+        if lack.since:
+            text = f"nobody is here who was in the group and has the state of {topic!r}: ours of view {lack.since} goes on"
+        else:
+            text = f"all who had the state of {topic!r} are gone: it begins anew"
+        self._session.stack.notice("state.lost", text)
+        self._take(topic, None)
+        return []
 
     def _take(self, topic: str, state: bytes | None) -> None:
+        self._among.pop(topic, None)
+        self._heard.pop(topic, None)
         for take_over in self._session.stack.chain.hooks("take_over"):
             take_over(topic, state)
         if not self._lacking():
             self._say(None, "complete", {"ask": False})
-            self.wake = NEVER
+            self.wake = self._session.stack.now  # others may lack it still
 
     def _state(self, topic: str) -> bytes:
         state = self._given.get(topic)

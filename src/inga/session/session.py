@@ -184,6 +184,8 @@ class Session(Layer):
                 self.handover.on_piece(packet, told)
             case "none":
                 self.handover.on_none(told)
+            case "lack":
+                self.handover.on_lack(src, told)
             case "complete":
                 self.handover.on_complete(src, told)
             case "fetch":

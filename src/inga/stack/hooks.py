@@ -305,17 +305,25 @@ class Inheriting(Protocol):
         """The layer of the same name in the view before; `view` comes next."""
 
 
+class Lack(NamedTuple):
+    """A state that we, having joined, need before we can begin."""
+
+    holders: list[int]  # who was there before and has it
+    others: list[int]  # who has joined with us, and needs it, too
+    since: int  # the number of the latest view in which we had one ourselves; 0: none
+
+
 class Stateful(Protocol):
     """Begins a view with a state that newcomers do not have."""
 
-    def lacks(self) -> dict[str, list[int]]:
-        """What we, having joined, need of others before we can begin, and who has it."""
+    def lacks(self) -> dict[str, Lack]:
+        """What we, having joined, need of others before we can begin."""
 
     def hand_over(self, topic: str) -> bytes:
-        """What we had of that when the view began; UsageError if there is no such thing."""
+        """What we had of that when the view began, or got since; UsageError if there is no such thing."""
 
     def take_over(self, topic: str, state: bytes | None) -> None:
-        """What we lacked; None: nobody has it any more."""
+        """What we lacked; None: nobody has it any more, and what we have ourselves goes on."""
 
     def complete(self, member: int) -> None:
         """A newcomer lacks nothing any more, or is gone."""
