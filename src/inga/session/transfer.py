@@ -237,6 +237,8 @@ class Transfer:
             if person in self._unserved:
                 self._say(src, "stateless", {"why": NOBODY, "nobody": True})
             return
+        if outgoing.why is not None:
+            offset = outgoing.offset  # however much has come of it, there is no more
         passed = offset - outgoing.offset
         if 0 <= passed <= len(outgoing.drawn):
             del outgoing.drawn[:passed]
