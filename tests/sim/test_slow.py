@@ -110,6 +110,29 @@ def test_who_comes_back_is_told_once_what_it_missed(monkeypatch: pytest.MonkeyPa
     sim.check()
 
 
+def test_who_was_giving_a_state_when_it_was_excluded_comes_back() -> None:
+    """Its application waits at the view for one that gets the state, and who does not ask it any more."""
+    options = Options(detect=0.5, slow="skip", patience=PATIENCE, queue_max=2000, flow={"window": 4000})
+    sim = Sim(
+        *NAMES[:3],
+        seed=1,
+        faults=Faults(delay_min=0.001, delay_max=0.01),
+        options=options,
+        datagram_max=2000,
+        record=False,
+        give=lambda site: [bytes(1000)] * 4000,
+        take=lambda site, state: None,
+    )
+    alice, cathy, dave = sim["alice"], sim["cathy"], sim.join("dave", 0.2)
+    for turn in range(100):
+        sim.at(0.02 * turn, alice, lambda: alice.stack.writable and alice.send(bytes(300)))
+    sim.run(EXPELLED)
+    assert session(cathy).parts.reads_first
+    sim.run(20.0)
+    assert not cathy.stack.is_homeless and not dave.stack.is_homeless
+    assert {*alice.stack.view.names} == {*NAMES}
+
+
 def test_what_was_sent_to_some_is_missed_by_those() -> None:
     sim = group("vector", "skip")
     for _ in range(7):

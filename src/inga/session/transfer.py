@@ -172,6 +172,11 @@ class Transfer:
         """A member has left or failed."""
         self._drop(self._session.stack.view.members[member].identity)
 
+    def leave_home(self) -> None:
+        """We are in no view any more: nobody asks us for the rest of what we gave, and our application is not to wait for it."""
+        for person in [*self.outgoing]:
+            self._drop(person)
+
     def tick(self, now: float) -> None:
         stack = self._session.stack
         if now >= self._reminds_at:
