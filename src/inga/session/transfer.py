@@ -353,6 +353,9 @@ class Transfer:
             stack.notice("state.refused", f"no state from {self._refusal}")
             self.wake = NEVER
             self._session.changes.wishes.renew()
+            if stack.closing:  # another one is chosen at a later cut: this view must not wait for it
+                stack.views.excuse(True)
+                stack.taken([], now=stack.now)
         else:
             self._miss(why)
 
