@@ -5,8 +5,9 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.event import Missed
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.recipes import Options, find
+from inga.session.presence import Presence
 from inga.session.session import Session
 from inga.session.slow import DENY_WITHIN
 from inga.sim import Sim
@@ -131,6 +132,23 @@ def test_who_was_giving_a_state_when_it_was_excluded_comes_back() -> None:
     sim.run(20.0)
     assert not cathy.stack.is_homeless and not dave.stack.is_homeless
     assert {*alice.stack.view.names} == {*NAMES}
+
+
+def test_who_was_slow_itself_tells_no_other_that_it_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not know why, and one that was too slow would take that for the end."""
+    sim = group("vector", "skip")
+    first, said = sim["dave"].stack.view, list[tuple[str, str, bool]]()
+    sim["cathy"].stop_reading(SLOW_UNTIL + 10.0)
+    sim.run(SLOW_UNTIL + 5.0)
+    assert sim["dave"].stack.view.names == ("alice", "bob", "dave")
+
+    def say(presence: Presence, person: Member, *_: object, is_slow: bool = False) -> None:
+        said.append((presence._session.stack.member.name, person.name, is_slow))
+
+    monkeypatch.setattr(Presence, "say_excluded", say)
+    for name in ("dave", "alice"):
+        session(sim[name]).late(first, first.names.index("cathy"), "cathy")
+    assert said == [("alice", "cathy", True)]
 
 
 def test_what_was_sent_to_some_is_missed_by_those() -> None:
