@@ -2,10 +2,12 @@
 
 import pytest
 
+from inga.layers.shape import Faults
 from inga.model.view import Member
 from inga.recipes import Options
 from inga.session.door import ASKS_WITHIN, FORMER_MAX, REFUSED_MAX, Door
 from inga.session.newcomer import NOBODY, Newcomer
+from inga.sim import Sim
 from inga.stack.stack import Stack
 from inga.wire.packet import OUTSIDE
 
@@ -15,6 +17,7 @@ from .town import Copy, Town, worded
 
 ABC = NAMES[:3]
 DETECT = 0.5
+FAST = Faults(delay_min=0.001, delay_max=0.01)
 
 
 def door_of(town: Town, name: str = "alice") -> Door:
@@ -109,6 +112,20 @@ def test_names_that_wait_are_in_a_view_once() -> None:
 
 
 # Members that return
+
+
+@pytest.mark.parametrize("away", [0.2, 0.4])
+@pytest.mark.parametrize("order", ["fifo", "total"])
+def test_one_returns_although_the_leader_was_away_meanwhile(order: str, away: float) -> None:
+    """What came while it was stopped, the last words of the dead among it, it reads at once when it goes on."""
+    sim = Sim(*ABC, order=order, faults=FAST, options=Options(detect=DETECT), record=False)
+    sim.run(1.0)
+    sim["alice"].pause(away)
+    sim.run(1.02)
+    sim["bob"].crash()
+    bob = sim.join("bob", 1.05)
+    sim.run(8.0)
+    assert bob.is_member and sim["alice"].stack.view.names == ("alice", "cathy", "bob")
 
 
 @pytest.mark.parametrize("dead", ABC)

@@ -79,3 +79,21 @@ def test_a_refusal_is_forgotten_when_one_comes_back() -> None:
     group.wait(2.0)
     assert "bob" not in group.errors
     assert "we begin without the state of the group: nobody here gives one" in group.notices
+
+
+def test_a_state_that_breaks_off_is_followed_by_another() -> None:
+    """Some of it is on its way already: who asks for the rest hears that there is none."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    alice = transfer(group, "alice")
+    alice.put(outgoing, bytes(AHEAD))
+    alice.refuse(outgoing, "torn")
+    alice._refuses_until = 0.0
+    group.turn("alice")
+    group.wait(2.0)
+    assert any("no state from alice: torn" in notice for notice in group.notices)
+    (again,) = alice.due(group.member("alice").view)
+    give(group, again)
+    group.wait(1.0)
+    incoming = transfer(group, "bob").incoming
+    assert incoming is not None and incoming.is_whole and incoming.taken() == [b"state"]

@@ -5,8 +5,9 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.event import Missed
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.recipes import Options, find
+from inga.session.presence import Presence
 from inga.session.session import Session
 from inga.session.slow import DENY_WITHIN
 from inga.sim import Sim
@@ -108,6 +109,46 @@ def test_who_comes_back_is_told_once_what_it_missed(monkeypatch: pytest.MonkeyPa
     assert dave.stack.view.joined == ("dave",)
     assert len([item for item in dave.items if isinstance(item, Missed)]) == 1
     sim.check()
+
+
+def test_who_was_giving_a_state_when_it_was_excluded_comes_back() -> None:
+    """Its application waits at the view for one that gets the state, and who does not ask it any more."""
+    options = Options(detect=0.5, slow="skip", patience=PATIENCE, queue_max=2000, flow={"window": 4000})
+    sim = Sim(
+        *NAMES[:3],
+        seed=1,
+        faults=Faults(delay_min=0.001, delay_max=0.01),
+        options=options,
+        datagram_max=2000,
+        record=False,
+        give=lambda site: [bytes(1000)] * 4000,
+        take=lambda site, state: None,
+    )
+    alice, cathy, dave = sim["alice"], sim["cathy"], sim.join("dave", 0.2)
+    for turn in range(100):
+        sim.at(0.02 * turn, alice, lambda: alice.stack.writable and alice.send(bytes(300)))
+    sim.run(EXPELLED)
+    assert session(cathy).parts.reads_first
+    sim.run(20.0)
+    assert not cathy.stack.is_homeless and not dave.stack.is_homeless
+    assert {*alice.stack.view.names} == {*NAMES}
+
+
+def test_who_was_slow_itself_tells_no_other_that_it_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not know why, and one that was too slow would take that for the end."""
+    sim = group("vector", "skip")
+    first, said = sim["dave"].stack.view, list[tuple[str, str, bool]]()
+    sim["cathy"].stop_reading(SLOW_UNTIL + 10.0)
+    sim.run(SLOW_UNTIL + 5.0)
+    assert sim["dave"].stack.view.names == ("alice", "bob", "dave")
+
+    def say(presence: Presence, person: Member, *_: object, is_slow: bool = False) -> None:
+        said.append((presence._session.stack.member.name, person.name, is_slow))
+
+    monkeypatch.setattr(Presence, "say_excluded", say)
+    for name in ("dave", "alice"):
+        session(sim[name]).late(first, first.names.index("cathy"), "cathy")
+    assert said == [("alice", "cathy", True)]
 
 
 def test_what_was_sent_to_some_is_missed_by_those() -> None:

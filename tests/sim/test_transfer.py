@@ -1,5 +1,7 @@
 """Who joins gets the state of an application as it was at the cut, and all that was delivered after it: not more, not less."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from inga.layers.shape import Faults
@@ -244,6 +246,41 @@ def test_if_nobody_can_give_it_a_newcomer_is_told() -> None:
     with pytest.raises(UsageError, match=r"no state for one who joins, from alice: .*torn"):
         town.sim.run(5.0)
     assert town.asked == ["cathy", "bob", "alice"]
+
+
+@pytest.mark.parametrize("order", ["fifo", "co", "sco", "total"])
+def test_a_refusal_while_a_view_is_closed_does_not_keep_it_closed(order: str) -> None:
+    """The newcomer gets its state at a later cut, so this one must not wait until it has read what it has."""
+    torn: list[str] = []
+
+    def give(site: Site) -> Iterator[bytes]:
+        for _ in range(300):
+            if sim["alice"].stack.closing and not torn:
+                torn.append(site.name)
+                raise ValueError("torn")
+            yield bytes(1000)
+
+    began: list[str] = []
+    sim = Sim(
+        *NAMES,
+        order=order,
+        faults=Faults(delay_min=0.001, delay_max=0.01),
+        options=Options(detect=DETECT, queue_max=2000, flow={"window": 4000}),
+        datagram_max=2000,
+        record=False,
+        give=give,
+        take=lambda site, data: began.append(site.name),
+    )
+    for turn in range(200):
+        for site in sim.sites:
+            sim.at(0.005 * turn, site, lambda site=site: site.say(300, None))
+    dave, erin = sim.join("dave", 0.2), sim.join("erin", 0.5)
+    while not torn:
+        sim.run(sim.now + 0.01)
+    assert sim["alice"].stack.closing and dave.queue
+    sim.run(20.0)
+    assert sorted(began) == ["dave", "erin"] and erin.stack.view.names == (*NAMES, "dave", "erin")
+    sim.check()
 
 
 @pytest.mark.parametrize("order", ["vector", "total"])

@@ -213,7 +213,9 @@ class Changes:
         member, spoken_in = self.stack.view.index(person), self.stack.wire.tag_of(view)
         say_excluded, is_slow = self._session.presence.say_excluded, self._door.was_slow(person)
         if member is None:
-            say_excluded(person, spoken_in, address, is_slow=is_slow)
+            # Who was excluded from it as well, or let go, does not know what became of the others.
+            if not self.stack.views.was_another(view):
+                say_excluded(person, spoken_in, address, is_slow=is_slow)
         elif view is self.stack.view:  # the view in which it speaks goes on without it
             if self._session.quorum.is_primary and not self._session.parts.is_homeless:
                 say_excluded(person, spoken_in, address, self.leader, is_slow=is_slow)

@@ -67,7 +67,7 @@ class Door:
             self._session.answer(address, "again", **who, free=self._free(newcomer.name))
             return None
         now = self._session.stack.now
-        caller = self._waiting.get(newcomer) or _Caller(now)
+        caller = self._waiting.get(newcomer) or _Caller(now, self._session.silence.forgiven)
         why = self._refused.get(newcomer) or self._difference(told) or self._objection(newcomer, caller)
         if why is None:
             if newcomer in self._waiting or len(self._waiting) < REFUSED_MAX:
@@ -163,7 +163,11 @@ class Door:
             return f"a name has 1 to {NAME_MAX} characters"
         if newcomer.name in stack.view.names:
             member = stack.view.names.index(newcomer.name)
-            if member == stack.me or (member in stack.peers and stack.heard[member] > caller.since):
+            silence = self._session.silence
+            # Whom we heard before it asked counts as heard later since, if we were away.
+            since = caller.since + silence.forgiven - caller.forgiven
+            has_spoken = stack.heard[member] > since and silence.has_spoken(member)
+            if member == stack.me or (member in stack.peers and has_spoken):
                 return f"there is a member {newcomer.name!r} already"
             if member in stack.peers:  # it may have failed, and the newcomer be the same once more
                 self._session.presence.ask_whether_here(member)
@@ -174,10 +178,11 @@ class Door:
 class _Caller:
     """Somebody who waits to be let in."""
 
-    __slots__ = ("address", "asked", "part", "since", "view", "wants")
+    __slots__ = ("address", "asked", "forgiven", "part", "since", "view", "wants")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, forgiven: float) -> None:
         self.since = self.asked = now
+        self.forgiven = forgiven  # seconds that `silence` had forgiven by then
         self.address: Hashable = None
         self.view = 0  # the number of the one it was in before
         self.part: tuple[str, ...] = ()  # all who left that one with it

@@ -122,6 +122,7 @@ class Parts:
         session = self._session
         stack = session.stack
         session.quorum.lose_home()
+        session.transfer.leave_home()
         tag, bound = stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised))
         self._was = Was(stack.member, tag, bound, part)
         self._since = stack.now

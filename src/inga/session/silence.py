@@ -49,6 +49,7 @@ class Silence:
         self._session = session
         self.detect = detect
         self._votes: dict[int, set[int]] = {}  # of members that are suspected: by whom
+        self.forgiven = 0.0  # seconds in all for which we were away
         self._vouched: dict[int, float] = {}  # members that others hear, and when they said so last
         self.lenient_until = 0.0  # nobody is excluded before
         self._asked_at = NEVER  # when we first said in this view that we have not met some founders
@@ -92,10 +93,11 @@ class Silence:
         assert detect is not None
         late = now - self.wake
         if late > detect / LOOKS:
-            stack.heard[:] = [at + late for at in stack.heard]
+            stack.heard[:] = [min(at + late, now) for at in stack.heard]
             self._vouched = {member: at + late for member, at in self._vouched.items()}
             self._session.detours.forgive(late)
-            self._began += late
+            self.forgiven += late
+            self._began = min(self._began + late, now)
         if now - stack.wire.spoke_at >= detect / BEATS:
             self._session.say(None, stack.view.number, "alive", {})
         for member in self._watched:

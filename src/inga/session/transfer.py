@@ -172,6 +172,11 @@ class Transfer:
         """A member has left or failed."""
         self._drop(self._session.stack.view.members[member].identity)
 
+    def leave_home(self) -> None:
+        """We are in no view any more: nobody asks us for the rest of what we gave, and our application is not to wait for it."""
+        for person in [*self.outgoing]:
+            self._drop(person)
+
     def tick(self, now: float) -> None:
         stack = self._session.stack
         if now >= self._reminds_at:
@@ -237,6 +242,8 @@ class Transfer:
             if person in self._unserved:
                 self._say(src, "stateless", {"why": NOBODY, "nobody": True})
             return
+        if outgoing.why is not None:
+            offset = outgoing.offset  # however much has come of it, there is no more
         passed = offset - outgoing.offset
         if 0 <= passed <= len(outgoing.drawn):
             del outgoing.drawn[:passed]
@@ -346,6 +353,9 @@ class Transfer:
             stack.notice("state.refused", f"no state from {self._refusal}")
             self.wake = NEVER
             self._session.changes.wishes.renew()
+            if stack.closing:  # another one is chosen at a later cut: this view must not wait for it
+                stack.views.excuse(True)
+                stack.taken([], now=stack.now)
         else:
             self._miss(why)
 

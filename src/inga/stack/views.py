@@ -136,6 +136,10 @@ class Views:
         """We ask to be let into another view as a new member, at least the `least`-th of our name."""
         self.stack.member = self.stack.member.reborn(least)
 
+    def was_another(self, view: View) -> bool:
+        """Whether we were another member in that view, which is closed."""
+        return view.number <= self._abandoned
+
     def reopen(self) -> None:
         """The view goes on after all."""
         self.stack.closing = False
