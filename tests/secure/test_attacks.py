@@ -359,6 +359,28 @@ def test_long_words_are_not_looked_at(wire: Wire) -> None:
     assert wire.rejected("alice") == {"malformed": 2}
 
 
+def test_a_name_that_nobody_can_write_is_one_malformed_word(wire: Wire) -> None:
+    """JSON has an escape for half a character. It is read before anything is proven: with certificates anybody can say it."""
+    alice, before = wire.guards["alice"], state(wire.guards["alice"])
+    eve = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "eve")
+    eve._name = "\ud800"
+    alice.open([(eve.knock(wire.now), "eve")], wire.now)
+    answer = eve.read_answer(eve.read(wire.answers("alice")[0])[1])
+    assert answer is not None
+    other, public = eve.judge(answer, wire.now)
+    assert wire.give("alice", eve.confirm(public, other, answer.cookie), "eve") == []
+    assert (
+        wire.give("alice", eve.answer(alice._handshake.read_knock(knock_of(alice)), "alice", wire.now)) == []
+    )
+    assert wire.rejected("alice") == {"malformed": 2}
+    assert state(alice) == before
+
+
+def knock_of(guard: GroupGuard) -> bytes:
+    """What it says to all, as one reads it that knows what it knows."""
+    return guard._handshake.read(guard._handshake.knock(0.0))[1]
+
+
 def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> None:
     alice = wire.guards["alice"]
     stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
