@@ -222,6 +222,22 @@ def test_answers_to_strangers_are_not_longer_than_their_words(wire: Wire) -> Non
     assert PADDED[kind] == len(fresh.knock(0.0))
 
 
+@pytest.mark.parametrize("size", [138, None])
+def test_answers_that_are_shorter_than_knocks_bring_forth_none(
+    few: None, wire: Wire, size: int | None
+) -> None:
+    """In a flood whoever answers what all have heard is knocked at, wherever it says it is."""
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
+    size = size or PADDED[stranger._credentials.kind] - 1
+    for number in range(int(HANDSHAKES)):
+        parts = alice._handshake.id + number.to_bytes(16, "big") + handshake.public_of(bytes(31) + b"x")
+        answer = stranger._proven((stranger._head(ANSWER) + parts).ljust(size - 16, b"x"))
+        assert len(answer) == size
+        alice.open([(answer, f"victim{number}")], wire.now)
+    assert wire.answers("alice") == []
+
+
 def test_who_knocks_in_a_flood_has_to_be_where_it_says(few: None, wire: Wire) -> None:
     """A bounded number of answers costs more than a check, and none of them goes where nobody asked."""
     alice, where = wire.guards["alice"], wire.now
@@ -261,7 +277,7 @@ def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) 
             if kind == CONFIRM
             else alice._handshake.id + number.to_bytes(16, "big")
         )
-        size = PADDED[stranger._credentials.kind] - 16 if kind == COOKIE else 200
+        size = PADDED[stranger._credentials.kind] - 16
         alice.open(
             [(stranger._proven(rest.ljust(size, b"\x09" if kind != COOKIE else b"\0")), "x")], wire.now
         )
@@ -293,7 +309,9 @@ def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, 
             confirm = stranger.id + guard._handshake.id + knock.public + proofs[:16]
             for data in (
                 stranger.knock(wire.now, proofs[:16]),
-                stranger._proven((stranger._head(ANSWER) + answer).ljust(200, b"x")),
+                stranger._proven(
+                    (stranger._head(ANSWER) + answer).ljust(PADDED[credentials.kind] - 16, b"x")
+                ),
                 stranger._proven((stranger._head(CONFIRM) + confirm).ljust(200, b"x")),
             ):
                 guard.open([(data, where)], wire.now)

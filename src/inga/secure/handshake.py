@@ -265,6 +265,8 @@ class Handshake(NotPickled):
         whose, other, public, salt, token, cookie, sealed = self._parts(
             data, ID, ID, KEY, PROOF, PROOF, PROOF
         )
+        if len(data) < self.padded - PROOF:  # nobody answers so, and we may say a knock for it
+            raise Forged("malformed")
         if whose != self.id:
             return None
         return AnsweredKnock(other, public, salt, token, cookie, data[: -len(sealed)], sealed)
