@@ -292,7 +292,7 @@ def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, 
     """They take every turn that they get: from addresses made up, or from one host that is there and has all its cookies."""
     alice, credentials = wire.guards["alice"], wire.guards["alice"]._handshake._credentials
     late = wire.add("late", credentials, alice._name)
-    strangers = [Handshake("lunch", credentials, Random(number).randbytes, "eve") for number in range(60)]
+    strangers = [Handshake("lunch", credentials, Random(number).randbytes, "eve") for number in range(100)]
 
     def floods(source: str, to: str, said: bytes) -> bool:
         """Before anything else comes to one of the two, from hosts that have not said anything yet, or from one that has."""
@@ -307,8 +307,10 @@ def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, 
             proofs = cookie + token if is_there else bytes(32)
             answer = guard._handshake.id + stranger.id + knock.public + bytes(16) + proofs[16:] + bytes(16)
             confirm = stranger.id + guard._handshake.id + knock.public + proofs[:16]
+            asked = knock._replace(id=guard._handshake.id, token=proofs[16:])
             for data in (
                 stranger.knock(wire.now, proofs[:16]),
+                stranger.cookie(asked, where, wire.now),
                 stranger._proven(
                     (stranger._head(ANSWER) + answer).ljust(PADDED[credentials.kind] - 16, b"x")
                 ),
@@ -406,8 +408,9 @@ def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> Non
         if not alice._knocks.is_busy(wire.now):
             alice._knocks.take("here", wire.now)
     alice.open([(stranger.knock(0.0), "here")], wire.now)
-    cookie = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
-    assert cookie is not None
+    given = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
+    assert given is not None
+    cookie = given.cookie
     made = derive(stranger._entropy(32), "cookie", stranger.id, "victim")[:16]
     for shown, where in ((cookie, "victim"), (made, "victim"), (bytes(16), "here")):
         alice.open([(stranger.knock(0.0, shown), where)], wire.now)

@@ -445,9 +445,9 @@ def test_a_cookie_is_for_one_process_at_one_place_and_not_for_long(sides: Sides)
     first = sides.bob.read_knock(content(sides.bob, sides.knock(), KNOCK))
     assert not sides.bob.is_there(first, "there", 0.0)
     word = sides.bob.cookie(first, "there", 0.0)
-    cookie = sides.alice.read_cookie(content(sides.alice, word, COOKIE))
-    assert cookie is not None
-    again = sides.bob.read_knock(content(sides.bob, sides.alice.knock(0.0, cookie), KNOCK))
+    given = sides.alice.read_cookie(content(sides.alice, word, COOKIE))
+    assert given is not None and given.token == first.token
+    again = sides.bob.read_knock(content(sides.bob, sides.alice.knock(0.0, given.cookie), KNOCK))
     assert again.public == first.public
     assert sides.bob.is_there(again, "there", 0.0)
     assert not sides.bob.is_there(again, "elsewhere", 0.0)

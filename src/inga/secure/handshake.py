@@ -12,9 +12,9 @@ B knows, and is computed once more when A confirms.
 A knock is as long as a cookie and, nearly always, as an answer; where it is not, a cookie is asked for. So nobody can be
 flooded in somebody else's name.
 
-Words also bring back what was said to where they come from: an answer the token of the knock, a confirmation the cookie of
-the answer. Both follow from an address. They cost nothing to check, and when many words come only those are looked at whose
-senders are where they say.
+Words also bring back what was said to where they come from: a cookie and an answer the token of the knock, a confirmation
+the cookie of the answer. Both follow from an address. They cost nothing to check, and when many words come only those are
+looked at whose senders are where they say.
 
 A process is known by a number that follows from its name and from chance. What chance gave is told with the name, sealed,
 so a number has one name, and nobody can prove another for it.
@@ -70,6 +70,13 @@ class Knock(NamedTuple):
     public: bytes
     cookie: bytes
     token: bytes = bytes(PROOF)
+
+
+class GivenCookie(NamedTuple):
+    """We are to come again, and say this."""
+
+    cookie: bytes
+    token: bytes
 
 
 class AnsweredKnock(NamedTuple):
@@ -224,19 +231,17 @@ class Handshake(NotPickled):
     def cookie(self, knock: Knock, address: str, now: float) -> bytes:
         """What one that knocks from there is to say when it knocks once more."""
         cookie = _cookie(self._locals.newest(now), knock, address)
-        return self._proven(self._pad(self._head(COOKIE) + knock.id + self.id + cookie))
+        return self._proven(self._pad(self._head(COOKIE) + knock.id + self.id + cookie + knock.token))
 
-    def read_cookie(self, data: bytes) -> bytes | None:
-        """The cookie, if it is for us."""
-        whose, _, cookie, rest = self._parts(data, ID, ID, PROOF)
+    def read_cookie(self, data: bytes) -> "GivenCookie | None":
+        """What somebody gives us that has heard us knock; None if it is not for us."""
+        whose, _, cookie, token, rest = self._parts(data, ID, ID, PROOF, PROOF)
         self._check_padding(data, rest)
-        return cookie if whose == self.id else None
+        return GivenCookie(cookie, token) if whose == self.id else None
 
-    def is_expected(self, answer: "AnsweredKnock", address: str, now: float) -> bool:
+    def is_expected(self, token: bytes, address: str, now: float) -> bool:
         """Whether we knocked there, and not long ago: at that door alone, as everybody hears what is for all."""
-        return any(
-            hmac.compare_digest(answer.token, _token(local, address)) for local in self._locals.good(now)
-        )
+        return any(hmac.compare_digest(token, _token(local, address)) for local in self._locals.good(now))
 
     def answer(self, knock: Knock, address: str, now: float) -> bytes:
         """Our part, for one that knocked from there."""
