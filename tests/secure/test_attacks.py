@@ -5,7 +5,7 @@ the secret, or a certificate of its own name. Some have been members and kept ev
 """
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -17,7 +17,7 @@ from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.secure import guard as guard_module
 from inga.secure import handshake
-from inga.secure.credentials import KnownSecret
+from inga.secure.credentials import Credentials, KnownSecret
 from inga.secure.guard import (
     CHANNELS_EACH,
     COOKIES,
@@ -330,6 +330,33 @@ def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, 
         wire.now += KNOCK_EVERY
     assert word(b"hello") in wire.heard[names[begins]]
     assert wire.rejected("alice")["flood"] > 100
+
+
+@pytest.mark.parametrize("make", [lambda name: known(), certified])
+def test_one_that_was_answered_elsewhere_first_is_heard_in_a_flood(
+    make: Callable[[str], Credentials],
+) -> None:
+    """A stranger who has heard alice knock does so as well, is quicker to hand on the answer, and keeps bob busy: what alice
+    confirms has the cookie of the stranger's place."""
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, make(name))
+    alice, bob = wire.guards["alice"], wire.guards["bob"]
+    (knock,) = (joined(data) for _, data in alice.seal([(EVERYBODY, word(b"hello"))], wire.now))
+    bob.open([(knock, "stranger")], wire.now)
+    alice.open([(data, "stranger") for data in wire.answers("bob")], wire.now)
+    assert [data[3] for data in wire.answers("alice")][:1] == [CONFIRM]  # which goes to the stranger
+
+    def floods(source: str, to: str, said: bytes) -> bool:
+        while not bob._confirms.is_busy(wire.now):
+            bob._confirms.take("eve", wire.now)
+        return True
+
+    wire.passes = floods
+    wire.now += KNOCK_EVERY
+    wire.run(("alice", EVERYBODY, word(b"are you there?")))
+    wire.run(("alice", EVERYBODY, word(b"at last")))
+    assert wire.heard["bob"][-1:] == [word(b"at last")]
 
 
 def test_who_answers_what_all_have_heard_shows_in_a_flood_that_it_is_there() -> None:

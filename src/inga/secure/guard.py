@@ -405,7 +405,8 @@ class GroupGuard:
         if known is not None:
             if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
                 self._spend(self._repeats, address)
-                self._out.append((_at(address), known.confirm))
+                confirm = self._handshake.confirm_again(known.confirm, answer.cookie)
+                self._out.append((_at(address), confirm))
             return
         self._check_expected(self._answers, answer.token, address)
         self._spend(self._answers, address)

@@ -48,6 +48,9 @@ PROOF = 16
 TALKS = Struct(">HBBB4s")
 """Magic, version, kind; credentials; which group."""
 
+CONFIRM_HEAD = TALKS.size + 2 * ID + KEY
+"""Octets of a confirmation in front of its cookie, which is not sealed: it says where its sender is, as an address does."""
+
 PADDED = {SECRET: 256, CERTIFICATE: 1024}
 """Octets of a knock, and of a cookie, by credentials: answers hold these, and should not be longer."""
 
@@ -289,17 +292,21 @@ class Handshake(NotPickled):
         raise Forged("stale")
 
     def confirm(self, public: bytes, other: "Other", cookie: bytes) -> bytes:
-        """Who we are, for one that answered with that cookie. Made once for each answer, and repeated as it is."""
-        head = self._head(CONFIRM) + self.id + other.id + public + cookie
+        """Who we are, for one that answered with that cookie. Made once for each handshake, and repeated but for the cookie."""
+        head = self._head(CONFIRM) + self.id + other.id + public
         content = self._proof_of_us("confirm", other.keys.transcript)
-        return self._proven(head + _seal(other.keys.confirm, content, head))
+        return self._proven(head + cookie + _seal(other.keys.confirm, content, head))
+
+    def confirm_again(self, confirm: bytes, cookie: bytes) -> bytes:
+        """The same, for an answer to the same knock that came elsewhere, and has the cookie of that place."""
+        return self._proven(confirm[:CONFIRM_HEAD] + cookie + confirm[CONFIRM_HEAD + PROOF : -PROOF])
 
     def read_confirm(self, data: bytes) -> "ConfirmedKnock | None":
         """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
         other, whose, public, cookie, sealed = self._parts(data, ID, ID, KEY, PROOF)
         if whose != self.id:
             return None
-        return ConfirmedKnock(Knock(other, public, cookie), data[: -len(sealed)], sealed)
+        return ConfirmedKnock(Knock(other, public, cookie), data[:CONFIRM_HEAD], sealed)
 
     def finish(self, confirmed: "ConfirmedKnock", now: float) -> "Other":
         """Who it is that knocked, and has confirmed."""
