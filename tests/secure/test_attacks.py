@@ -21,10 +21,12 @@ from inga.secure.credentials import Credentials, KnownSecret
 from inga.secure.guard import (
     CHANNELS_EACH,
     COOKIES,
+    EXPECTED_MAX,
     HANDSHAKES_A_SECOND,
     HEARD_WITHIN,
     KNOCK_EVERY,
     OF_NAME,
+    PAST_MAX,
     PROCESSES_EACH,
     GroupGuard,
 )
@@ -41,6 +43,7 @@ from inga.secure.handshake import (
     PairKeys,
 )
 from inga.secure.sealing import AES, EPOCHS_AHEAD, HEAD, ReceivingKey, SendingKey, derive
+from inga.secure.shares import SHARES_MAX, SupplyOfEach
 from inga.secure.views import ViewKeys
 from inga.session.description import described
 from inga.session.newcomer import Newcomer
@@ -396,6 +399,27 @@ def test_words_that_are_repeated_are_not_answered_for_ever(few: None, kind: int)
         wire.guards[to].open([(data, source)], wire.now)
     assert 1 <= len(wire.answers(to)) <= 2 * HANDSHAKES
     assert wire.rejected(to)["flood"] >= 1000 - HANDSHAKES
+
+
+def test_answers_that_were_not_asked_for_bring_forth_so_many_knocks_and_no_more(
+    few: None, wire: Wire
+) -> None:
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "eve")
+    answer = stranger._head(ANSWER) + alice._handshake.id + stranger.id
+    data = stranger._proven(answer.ljust(PADDED[stranger._credentials.kind] - 16, b"x"))
+    while not alice._answers.is_busy(wire.now):
+        alice._answers.take("eve", wire.now)
+    for number in range(5000):
+        alice.open([(data, f"made up {number}")], wire.now)
+    assert [each[3] for each in wire.answers("alice")] == [KNOCK] * int(COOKIES)
+
+
+def test_shares_of_those_who_asked_long_ago_are_forgotten() -> None:
+    supply = SupplyOfEach(1.0, 2.0)
+    for number in range(2 * SHARES_MAX):
+        assert supply.take(number, 0.0)
+    assert len(supply._supplies) == SHARES_MAX
 
 
 def test_long_words_are_not_looked_at(wire: Wire) -> None:
@@ -816,6 +840,42 @@ def test_a_view_that_was_is_not_entered_again(wire: Wire) -> None:
         assert wire.give("alice", sealed, "cathy") == []
         wire.enter(third, "alice")
     assert wire.rejected("alice") == {"replayed": 2}
+
+
+def test_keys_of_views_that_were_are_forgotten(wire: Wire) -> None:
+    """And those of attempts of a change of which nothing came."""
+    bob, alice = wire.guards["bob"], wire.guards["alice"]
+    old = bob._keys
+    assert old is not None
+    attempts = [
+        view_of("alice", "cathy", number=2, attempt=attempt) for attempt in range(2, EXPECTED_MAX + 2)
+    ]
+    for each in attempts:
+        alice.expect(tag(each), each, 0, bytes([each.attempt]) * 32)
+    given_up = [key for keys in alice._expected.values() for key in keys.receiving.values()]
+    without(wire)
+    assert not set(alice._by_id.values()) & set(given_up)
+    for number in range(3, PAST_MAX + 3):
+        assert old.receiving and wire.give(
+            "alice", joined(old.sending.seal(packet(FIRST, 1, b"late"), wire.now))
+        )
+        view = view_of("alice", number=number, attempt=1)
+        alice.expect(tag(view), view, 0, bytes(32))
+        wire.enter(view, "alice")
+    assert wire.give("alice", joined(old.sending.seal(packet(FIRST, 1, b"too late"), wire.now))) == []
+    assert wire.rejected("alice")["key"] == 1
+
+
+def test_a_view_that_may_follow_is_not_expected_anew(wire: Wire) -> None:
+    """What was opened of it could be replayed: another key would not know that it has come."""
+    secret = without(wire)
+    third = view_of("alice", "cathy", number=3, attempt=1)
+    alice, keys = wire.guards["alice"], ViewKeys(tag(third), third, 1, secret, 0.0, is_first=False, kind=AES)
+    sealed = joined(keys.sending.seal(packet(third, 1, b"pay"), wire.now))
+    alice.expect(tag(third), third, 0, secret)
+    assert wire.give("alice", sealed, "cathy") == [packet(third, 1, b"pay")]
+    alice.expect(tag(third), third, 0, secret)
+    assert wire.give("alice", sealed, "cathy") == []
 
 
 def test_one_that_is_certified_and_no_member_gets_no_keys_of_the_first_view() -> None:
