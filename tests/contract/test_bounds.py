@@ -90,7 +90,7 @@ NO_BOUNDS = {
         corba.broker.dispatch.ASCII corba.broker.dispatch.UTF_16 corba.broker.dispatch.EXCEPTION_DETAIL corba.broker.dispatch.FT_GROUP_VERSION stack.hooks.TOP_DOWN
         stack.hooks.BOTTOM_UP session.alarms.NEVER
         secure.credentials.SECRET secure.credentials.CERTIFICATE secure.handshake.KNOCK secure.handshake.COOKIE
-        secure.carrying.CARRY secure.carrying.CARRIED secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.sealing.MAGIC
+        secure.carrying.CARRY secure.carrying.CARRIED secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.handshake.CONFIRM_HEAD secure.sealing.MAGIC
         secure.sealing.VERSION secure.sealing.AES secure.sealing.CHACHA secure.sealing.TAG secure.sealing.OVERHEAD
         secure.sealing.KEY""",
 }

@@ -479,6 +479,35 @@ def test_places_that_strangers_name_are_called_up_to_a_bound(run: Run, free_port
     run(main())
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_call_is_hung_up_though_another_was_used(run: Run, free_port: FreePort, loop: str) -> None:
+    """In a secured group what is for one goes over the connection over which it spoke, whoever has called whom. Once nobody
+    is to be there any more, no connection is left."""
+
+    async def main() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+
+        me, friend = (("127.0.0.1", free_port()) for _ in range(2))
+        server = await asyncio.start_server(answer, *friend)
+        carrier = TcpCarrier(0, [f"{host}:{port}" for host, port in (me,)], Hosts())
+        await carrier.open(lambda _: None)
+        carrier.transmit(Outsider(f"{friend[0]}:{friend[1]}"), b"part")
+        await until(lambda: friend in carrier.connections)
+        _, writer = await asyncio.open_connection(*me)
+        writer.write(greeting(friend))
+        await until(lambda: len(carrier._all) == 2 and all(each.place for each in carrier._all))
+        carrier.proved([*carrier._all][-1])
+        carrier.knows(0, carrier._places)
+        await until(lambda: not carrier._all)
+        carrier.close()
+        server.close()
+        writer.close()
+
+    run(main(), loop=loop)
+
+
 def test_whoever_comes_late_is_called_until_it_is_there(run: Run, place: Place, group_name: str) -> None:
     where = place("tcp", 2)
 

@@ -5,7 +5,7 @@ the secret, or a certificate of its own name. Some have been members and kept ev
 """
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -17,14 +17,16 @@ from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.secure import guard as guard_module
 from inga.secure import handshake
-from inga.secure.credentials import KnownSecret
+from inga.secure.credentials import Credentials, KnownSecret
 from inga.secure.guard import (
     CHANNELS_EACH,
     COOKIES,
+    EXPECTED_MAX,
     HANDSHAKES_A_SECOND,
     HEARD_WITHIN,
     KNOCK_EVERY,
     OF_NAME,
+    PAST_MAX,
     PROCESSES_EACH,
     GroupGuard,
 )
@@ -41,6 +43,7 @@ from inga.secure.handshake import (
     PairKeys,
 )
 from inga.secure.sealing import AES, EPOCHS_AHEAD, HEAD, ReceivingKey, SendingKey, derive
+from inga.secure.shares import SHARES_MAX, SupplyOfEach
 from inga.secure.views import ViewKeys
 from inga.session.description import described
 from inga.session.newcomer import Newcomer
@@ -222,6 +225,22 @@ def test_answers_to_strangers_are_not_longer_than_their_words(wire: Wire) -> Non
     assert PADDED[kind] == len(fresh.knock(0.0))
 
 
+@pytest.mark.parametrize("size", [138, None])
+def test_answers_that_are_shorter_than_knocks_bring_forth_none(
+    few: None, wire: Wire, size: int | None
+) -> None:
+    """In a flood whoever answers what all have heard is knocked at, wherever it says it is."""
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "anybody")
+    size = size or PADDED[stranger._credentials.kind] - 1
+    for number in range(int(HANDSHAKES)):
+        parts = alice._handshake.id + number.to_bytes(16, "big") + handshake.public_of(bytes(31) + b"x")
+        answer = stranger._proven((stranger._head(ANSWER) + parts).ljust(size - 16, b"x"))
+        assert len(answer) == size
+        alice.open([(answer, f"victim{number}")], wire.now)
+    assert wire.answers("alice") == []
+
+
 def test_who_knocks_in_a_flood_has_to_be_where_it_says(few: None, wire: Wire) -> None:
     """A bounded number of answers costs more than a check, and none of them goes where nobody asked."""
     alice, where = wire.guards["alice"], wire.now
@@ -261,7 +280,7 @@ def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) 
             if kind == CONFIRM
             else alice._handshake.id + number.to_bytes(16, "big")
         )
-        size = PADDED[stranger._credentials.kind] - 16 if kind == COOKIE else 200
+        size = PADDED[stranger._credentials.kind] - 16
         alice.open(
             [(stranger._proven(rest.ljust(size, b"\x09" if kind != COOKIE else b"\0")), "x")], wire.now
         )
@@ -276,7 +295,7 @@ def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, 
     """They take every turn that they get: from addresses made up, or from one host that is there and has all its cookies."""
     alice, credentials = wire.guards["alice"], wire.guards["alice"]._handshake._credentials
     late = wire.add("late", credentials, alice._name)
-    strangers = [Handshake("lunch", credentials, Random(number).randbytes, "eve") for number in range(60)]
+    strangers = [Handshake("lunch", credentials, Random(number).randbytes, "eve") for number in range(100)]
 
     def floods(source: str, to: str, said: bytes) -> bool:
         """Before anything else comes to one of the two, from hosts that have not said anything yet, or from one that has."""
@@ -291,9 +310,13 @@ def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, 
             proofs = cookie + token if is_there else bytes(32)
             answer = guard._handshake.id + stranger.id + knock.public + bytes(16) + proofs[16:] + bytes(16)
             confirm = stranger.id + guard._handshake.id + knock.public + proofs[:16]
+            asked = knock._replace(id=guard._handshake.id, token=proofs[16:])
             for data in (
                 stranger.knock(wire.now, proofs[:16]),
-                stranger._proven((stranger._head(ANSWER) + answer).ljust(200, b"x")),
+                stranger.cookie(asked, where, wire.now),
+                stranger._proven(
+                    (stranger._head(ANSWER) + answer).ljust(PADDED[credentials.kind] - 16, b"x")
+                ),
                 stranger._proven((stranger._head(CONFIRM) + confirm).ljust(200, b"x")),
             ):
                 guard.open([(data, where)], wire.now)
@@ -310,6 +333,33 @@ def test_words_of_strangers_keep_nobody_out(few: None, wire: Wire, begins: str, 
         wire.now += KNOCK_EVERY
     assert word(b"hello") in wire.heard[names[begins]]
     assert wire.rejected("alice")["flood"] > 100
+
+
+@pytest.mark.parametrize("make", [lambda name: known(), certified])
+def test_one_that_was_answered_elsewhere_first_is_heard_in_a_flood(
+    make: Callable[[str], Credentials],
+) -> None:
+    """A stranger who has heard alice knock does so as well, is quicker to hand on the answer, and keeps bob busy: what alice
+    confirms has the cookie of the stranger's place."""
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, make(name))
+    alice, bob = wire.guards["alice"], wire.guards["bob"]
+    (knock,) = (joined(data) for _, data in alice.seal([(EVERYBODY, word(b"hello"))], wire.now))
+    bob.open([(knock, "stranger")], wire.now)
+    alice.open([(data, "stranger") for data in wire.answers("bob")], wire.now)
+    assert [data[3] for data in wire.answers("alice")][:1] == [CONFIRM]  # which goes to the stranger
+
+    def floods(source: str, to: str, said: bytes) -> bool:
+        while not bob._confirms.is_busy(wire.now):
+            bob._confirms.take("eve", wire.now)
+        return True
+
+    wire.passes = floods
+    wire.now += KNOCK_EVERY
+    wire.run(("alice", EVERYBODY, word(b"are you there?")))
+    wire.run(("alice", EVERYBODY, word(b"at last")))
+    assert wire.heard["bob"][-1:] == [word(b"at last")]
 
 
 def test_who_answers_what_all_have_heard_shows_in_a_flood_that_it_is_there() -> None:
@@ -351,12 +401,55 @@ def test_words_that_are_repeated_are_not_answered_for_ever(few: None, kind: int)
     assert wire.rejected(to)["flood"] >= 1000 - HANDSHAKES
 
 
+def test_answers_that_were_not_asked_for_bring_forth_so_many_knocks_and_no_more(
+    few: None, wire: Wire
+) -> None:
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "eve")
+    answer = stranger._head(ANSWER) + alice._handshake.id + stranger.id
+    data = stranger._proven(answer.ljust(PADDED[stranger._credentials.kind] - 16, b"x"))
+    while not alice._answers.is_busy(wire.now):
+        alice._answers.take("eve", wire.now)
+    for number in range(5000):
+        alice.open([(data, f"made up {number}")], wire.now)
+    assert [each[3] for each in wire.answers("alice")] == [KNOCK] * int(COOKIES)
+
+
+def test_shares_of_those_who_asked_long_ago_are_forgotten() -> None:
+    supply = SupplyOfEach(1.0, 2.0)
+    for number in range(2 * SHARES_MAX):
+        assert supply.take(number, 0.0)
+    assert len(supply._supplies) == SHARES_MAX
+
+
 def test_long_words_are_not_looked_at(wire: Wire) -> None:
     alice = wire.guards["alice"]
     stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "eve")
     for size in (WORD_MAX + 1, 1 << 20):
         assert wire.give("alice", stranger._head(ANSWER).ljust(size, b"x")) == []
     assert wire.rejected("alice") == {"malformed": 2}
+
+
+def test_a_name_that_nobody_can_write_is_one_malformed_word(wire: Wire) -> None:
+    """JSON has an escape for half a character. It is read before anything is proven: with certificates anybody can say it."""
+    alice, before = wire.guards["alice"], state(wire.guards["alice"])
+    eve = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes, "eve")
+    eve._name = "\ud800"
+    alice.open([(eve.knock(wire.now), "eve")], wire.now)
+    answer = eve.read_answer(eve.read(wire.answers("alice")[0])[1])
+    assert answer is not None
+    other, public = eve.judge(answer, wire.now)
+    assert wire.give("alice", eve.confirm(public, other, answer.cookie), "eve") == []
+    assert (
+        wire.give("alice", eve.answer(alice._handshake.read_knock(knock_of(alice)), "alice", wire.now)) == []
+    )
+    assert wire.rejected("alice") == {"malformed": 2}
+    assert state(alice) == before
+
+
+def knock_of(guard: GroupGuard) -> bytes:
+    """What it says to all, as one reads it that knows what it knows."""
+    return guard._handshake.read(guard._handshake.knock(0.0))[1]
 
 
 def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> None:
@@ -366,8 +459,9 @@ def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> Non
         if not alice._knocks.is_busy(wire.now):
             alice._knocks.take("here", wire.now)
     alice.open([(stranger.knock(0.0), "here")], wire.now)
-    cookie = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
-    assert cookie is not None
+    given = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
+    assert given is not None
+    cookie = given.cookie
     made = derive(stranger._entropy(32), "cookie", stranger.id, "victim")[:16]
     for shown, where in ((cookie, "victim"), (made, "victim"), (bytes(16), "here")):
         alice.open([(stranger.knock(0.0, shown), where)], wire.now)
@@ -746,6 +840,42 @@ def test_a_view_that_was_is_not_entered_again(wire: Wire) -> None:
         assert wire.give("alice", sealed, "cathy") == []
         wire.enter(third, "alice")
     assert wire.rejected("alice") == {"replayed": 2}
+
+
+def test_keys_of_views_that_were_are_forgotten(wire: Wire) -> None:
+    """And those of attempts of a change of which nothing came."""
+    bob, alice = wire.guards["bob"], wire.guards["alice"]
+    old = bob._keys
+    assert old is not None
+    attempts = [
+        view_of("alice", "cathy", number=2, attempt=attempt) for attempt in range(2, EXPECTED_MAX + 2)
+    ]
+    for each in attempts:
+        alice.expect(tag(each), each, 0, bytes([each.attempt]) * 32)
+    given_up = [key for keys in alice._expected.values() for key in keys.receiving.values()]
+    without(wire)
+    assert not set(alice._by_id.values()) & set(given_up)
+    for number in range(3, PAST_MAX + 3):
+        assert old.receiving and wire.give(
+            "alice", joined(old.sending.seal(packet(FIRST, 1, b"late"), wire.now))
+        )
+        view = view_of("alice", number=number, attempt=1)
+        alice.expect(tag(view), view, 0, bytes(32))
+        wire.enter(view, "alice")
+    assert wire.give("alice", joined(old.sending.seal(packet(FIRST, 1, b"too late"), wire.now))) == []
+    assert wire.rejected("alice")["key"] == 1
+
+
+def test_a_view_that_may_follow_is_not_expected_anew(wire: Wire) -> None:
+    """What was opened of it could be replayed: another key would not know that it has come."""
+    secret = without(wire)
+    third = view_of("alice", "cathy", number=3, attempt=1)
+    alice, keys = wire.guards["alice"], ViewKeys(tag(third), third, 1, secret, 0.0, is_first=False, kind=AES)
+    sealed = joined(keys.sending.seal(packet(third, 1, b"pay"), wire.now))
+    alice.expect(tag(third), third, 0, secret)
+    assert wire.give("alice", sealed, "cathy") == [packet(third, 1, b"pay")]
+    alice.expect(tag(third), third, 0, secret)
+    assert wire.give("alice", sealed, "cathy") == []
 
 
 def test_one_that_is_certified_and_no_member_gets_no_keys_of_the_first_view() -> None:

@@ -19,6 +19,7 @@ from inga.secure.credentials import SECRET, Credentials, signed
 from inga.secure.handshake import (
     ANSWER,
     CONFIRM,
+    CONFIRM_HEAD,
     COOKIE,
     FRESH_FOR,
     GOOD_FOR,
@@ -263,16 +264,21 @@ def test_points_of_small_order_are_refused(sides: Sides, point: bytes) -> None:
 
 
 def test_every_octet_of_a_word_counts(sides: Sides) -> None:
-    """For those who can prove words: no change of one goes unnoticed, at whatever place."""
+    """For those who can prove words: no change of one goes unnoticed, at whatever place but where a confirmation says where
+    its sender is."""
     knock = sides.knock()
     answer = sides.answer(knock)
     _, confirm = sides.judge(answer)
     for at in range(TALKS.size, len(answer) - PROOF, 11):
         with pytest.raises((Forged, NotForUs)):
             sides.judge(proven(sides.alice, changed(answer, at, bytes([answer[at] ^ 1]))))
-    for at in range(TALKS.size, len(confirm) - PROOF, 11):
+    cookie = range(CONFIRM_HEAD, CONFIRM_HEAD + PROOF)
+    for at in {*range(TALKS.size, len(confirm) - PROOF, 11)} - {*cookie}:
         with pytest.raises((Forged, NotForUs)):
             sides.finish(proven(sides.alice, changed(confirm, at, bytes([confirm[at] ^ 1]))))
+    again = sides.alice.confirm_again(confirm, bytes(PROOF))
+    assert again == proven(sides.alice, changed(confirm, cookie.start, bytes(PROOF))) != confirm
+    assert sides.finish(again).name == "alice"
 
 
 def test_words_that_are_cut_are_refused(sides: Sides) -> None:
@@ -445,9 +451,9 @@ def test_a_cookie_is_for_one_process_at_one_place_and_not_for_long(sides: Sides)
     first = sides.bob.read_knock(content(sides.bob, sides.knock(), KNOCK))
     assert not sides.bob.is_there(first, "there", 0.0)
     word = sides.bob.cookie(first, "there", 0.0)
-    cookie = sides.alice.read_cookie(content(sides.alice, word, COOKIE))
-    assert cookie is not None
-    again = sides.bob.read_knock(content(sides.bob, sides.alice.knock(0.0, cookie), KNOCK))
+    given = sides.alice.read_cookie(content(sides.alice, word, COOKIE))
+    assert given is not None and given.token == first.token
+    again = sides.bob.read_knock(content(sides.bob, sides.alice.knock(0.0, given.cookie), KNOCK))
     assert again.public == first.public
     assert sides.bob.is_there(again, "there", 0.0)
     assert not sides.bob.is_there(again, "elsewhere", 0.0)

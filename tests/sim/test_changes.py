@@ -131,6 +131,17 @@ def test_what_a_newcomer_heard_of_views_before_its_own_is_not_strange_to_it() ->
     assert [site.stack.rejected for site in sim.sites] == [{}, {}, {}]
 
 
+def test_a_newcomer_whose_name_nobody_can_write_is_not_let_in() -> None:
+    """Half a character, for which JSON has an escape: the tag of the next view could not be made of it."""
+    sim = Sim("alice", "bob", record=False)
+    sim.run(until=0.5)
+    sim.join("\ud800")
+    sim.run(until=2.0)
+    for name in ("alice", "bob"):
+        assert sim[name].stack.view.names == ("alice", "bob")
+        assert sim[name].stack.rejected["malformed"]
+
+
 def test_what_a_simulation_refuses() -> None:
     sim = Sim("alice", "bob", record=False)
     sim.join("cathy", 1.0)

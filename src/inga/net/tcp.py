@@ -230,7 +230,11 @@ class TcpCarrier(Carrier):
                 _, connection = await loop.create_connection(
                     lambda: _Connection(self, deliver, place), *place
                 )
-                await connection.lost
+                try:
+                    await connection.lost
+                except asyncio.CancelledError:  # given up; what it is told may go over another one by now
+                    connection.close()
+                    raise
             if loop.time() - started > RECONNECT_MAX:  # it was a good one
                 pause.reset()
             await asyncio.sleep(pause.next(self._rng))

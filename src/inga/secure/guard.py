@@ -342,10 +342,11 @@ class GroupGuard:
             if kind == KNOCK:
                 self._on_knock(self._handshake.read_knock(content), address)
             elif kind == COOKIE:
-                cookie = self._handshake.read_cookie(content)
-                if cookie is not None:
+                given = self._handshake.read_cookie(content)
+                if given is not None:
+                    self._check_expected(self._cookies, given.token, address)
                     self._spend(self._cookies, address)
-                    self._knock(_at(address), cookie)
+                    self._knock(_at(address), given.cookie)
             elif kind == ANSWER:
                 answer = self._handshake.read_answer(content)
                 if answer is not None:
@@ -367,6 +368,14 @@ class GroupGuard:
     def _spend(self, turns: FairSupply, address: Hashable) -> None:
         """Do something that others make us do, unless they make us do too much."""
         if not turns.take(address, self._now):
+            raise Forged("flood")
+
+    def _check_expected(self, turns: FairSupply, token: bytes, address: Hashable) -> None:
+        """When many come, somebody who says that it has heard us knock has to be where we did."""
+        where, now = as_text(address), self._now
+        if turns.is_busy(now) and not self._handshake.is_expected(token, where, now):
+            self._spend(self._asked, address)
+            self._knock(_at(address))  # if it is there, it hears this one
             raise Forged("flood")
 
     def _on_knock(self, knock: Knock, address: Hashable) -> None:
@@ -396,14 +405,12 @@ class GroupGuard:
         if known is not None:
             if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
                 self._spend(self._repeats, address)
-                self._out.append((_at(address), known.confirm))
+                confirm = self._handshake.confirm_again(known.confirm, answer.cookie)
+                self._out.append((_at(address), confirm))
             return
-        where, handshake = as_text(address), self._handshake
-        if self._answers.is_busy(self._now) and not handshake.is_expected(answer, where, self._now):
-            self._spend(self._asked, address)
-            self._knock(_at(address))  # if it is there, it answers this one
-            raise Forged("flood")
+        self._check_expected(self._answers, answer.token, address)
         self._spend(self._answers, address)
+        handshake = self._handshake
         other, public = handshake.judge(answer, self._now)
         channel = self._channel(other, address, is_ours=True)
         channel.confirm = handshake.confirm(public, other, answer.cookie)

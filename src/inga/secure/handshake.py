@@ -12,9 +12,9 @@ B knows, and is computed once more when A confirms.
 A knock is as long as a cookie and, nearly always, as an answer; where it is not, a cookie is asked for. So nobody can be
 flooded in somebody else's name.
 
-Words also bring back what was said to where they come from: an answer the token of the knock, a confirmation the cookie of
-the answer. Both follow from an address. They cost nothing to check, and when many words come only those are looked at whose
-senders are where they say.
+Words also bring back what was said to where they come from: a cookie and an answer the token of the knock, a confirmation
+the cookie of the answer. Both follow from an address. They cost nothing to check, and when many words come only those are
+looked at whose senders are where they say.
 
 A process is known by a number that follows from its name and from chance. What chance gave is told with the name, sealed,
 so a number has one name, and nobody can prove another for it.
@@ -48,6 +48,9 @@ PROOF = 16
 TALKS = Struct(">HBBB4s")
 """Magic, version, kind; credentials; which group."""
 
+CONFIRM_HEAD = TALKS.size + 2 * ID + KEY
+"""Octets of a confirmation in front of its cookie, which is not sealed: it says where its sender is, as an address does."""
+
 PADDED = {SECRET: 256, CERTIFICATE: 1024}
 """Octets of a knock, and of a cookie, by credentials: answers hold these, and should not be longer."""
 
@@ -70,6 +73,13 @@ class Knock(NamedTuple):
     public: bytes
     cookie: bytes
     token: bytes = bytes(PROOF)
+
+
+class GivenCookie(NamedTuple):
+    """We are to come again, and say this."""
+
+    cookie: bytes
+    token: bytes
 
 
 class AnsweredKnock(NamedTuple):
@@ -224,19 +234,17 @@ class Handshake(NotPickled):
     def cookie(self, knock: Knock, address: str, now: float) -> bytes:
         """What one that knocks from there is to say when it knocks once more."""
         cookie = _cookie(self._locals.newest(now), knock, address)
-        return self._proven(self._pad(self._head(COOKIE) + knock.id + self.id + cookie))
+        return self._proven(self._pad(self._head(COOKIE) + knock.id + self.id + cookie + knock.token))
 
-    def read_cookie(self, data: bytes) -> bytes | None:
-        """The cookie, if it is for us."""
-        whose, _, cookie, rest = self._parts(data, ID, ID, PROOF)
+    def read_cookie(self, data: bytes) -> "GivenCookie | None":
+        """What somebody gives us that has heard us knock; None if it is not for us."""
+        whose, _, cookie, token, rest = self._parts(data, ID, ID, PROOF, PROOF)
         self._check_padding(data, rest)
-        return cookie if whose == self.id else None
+        return GivenCookie(cookie, token) if whose == self.id else None
 
-    def is_expected(self, answer: "AnsweredKnock", address: str, now: float) -> bool:
+    def is_expected(self, token: bytes, address: str, now: float) -> bool:
         """Whether we knocked there, and not long ago: at that door alone, as everybody hears what is for all."""
-        return any(
-            hmac.compare_digest(answer.token, _token(local, address)) for local in self._locals.good(now)
-        )
+        return any(hmac.compare_digest(token, _token(local, address)) for local in self._locals.good(now))
 
     def answer(self, knock: Knock, address: str, now: float) -> bytes:
         """Our part, for one that knocked from there."""
@@ -265,6 +273,8 @@ class Handshake(NotPickled):
         whose, other, public, salt, token, cookie, sealed = self._parts(
             data, ID, ID, KEY, PROOF, PROOF, PROOF
         )
+        if len(data) < self.padded - PROOF:  # nobody answers so, and we may say a knock for it
+            raise Forged("malformed")
         if whose != self.id:
             return None
         return AnsweredKnock(other, public, salt, token, cookie, data[: -len(sealed)], sealed)
@@ -282,17 +292,21 @@ class Handshake(NotPickled):
         raise Forged("stale")
 
     def confirm(self, public: bytes, other: "Other", cookie: bytes) -> bytes:
-        """Who we are, for one that answered with that cookie. Made once for each answer, and repeated as it is."""
-        head = self._head(CONFIRM) + self.id + other.id + public + cookie
+        """Who we are, for one that answered with that cookie. Made once for each handshake, and repeated but for the cookie."""
+        head = self._head(CONFIRM) + self.id + other.id + public
         content = self._proof_of_us("confirm", other.keys.transcript)
-        return self._proven(head + _seal(other.keys.confirm, content, head))
+        return self._proven(head + cookie + _seal(other.keys.confirm, content, head))
+
+    def confirm_again(self, confirm: bytes, cookie: bytes) -> bytes:
+        """The same, for an answer to the same knock that came elsewhere, and has the cookie of that place."""
+        return self._proven(confirm[:CONFIRM_HEAD] + cookie + confirm[CONFIRM_HEAD + PROOF : -PROOF])
 
     def read_confirm(self, data: bytes) -> "ConfirmedKnock | None":
         """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
         other, whose, public, cookie, sealed = self._parts(data, ID, ID, KEY, PROOF)
         if whose != self.id:
             return None
-        return ConfirmedKnock(Knock(other, public, cookie), data[: -len(sealed)], sealed)
+        return ConfirmedKnock(Knock(other, public, cookie), data[:CONFIRM_HEAD], sealed)
 
     def finish(self, confirmed: "ConfirmedKnock", now: float) -> "Other":
         """Who it is that knocked, and has confirmed."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
+from inga.model.text import printable
 from inga.session.alarms import NEVER, Backoff
 from inga.stack.hooks import Lack
 from inga.stack.stack import Stack
@@ -107,7 +108,7 @@ class Handover:
         try:
             state = self._state(topic)
         except UsageError as error:
-            self._say(src, "none", {"topic": topic, "why": str(error)[:TEXT_MAX]})
+            self._say(src, "none", {"topic": topic, "why": printable(str(error))[:TEXT_MAX]})
             return
         size = piece_size(self._session.stack)
         for at in range(offset, min(len(state), offset + PIECES * size), size):

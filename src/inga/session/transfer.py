@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
+from inga.model.text import printable
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
 from inga.session.description import People
@@ -225,7 +226,7 @@ class Transfer:
 
     def refuse(self, outgoing: OutgoingState, why: str) -> None:
         """The application cannot give its state."""
-        outgoing.is_drawn, outgoing.why = True, why[:TEXT_MAX]
+        outgoing.is_drawn, outgoing.why = True, printable(why)[:TEXT_MAX]
         outgoing.drawn.clear()
         if not outgoing.is_gone:
             self._refuses_until = self._session.stack.now + REFUSES_FOR

@@ -125,6 +125,11 @@ class Told:
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > TEXT_MAX:
         raise _malformed("no text of a reasonable length")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # JSON has escapes for halves of characters, which nothing else takes
+            raise _malformed("no text") from None
     return value
 
 
