@@ -745,6 +745,18 @@ def test_what_is_wrong_in_a_document_of_many_lines_counts_once(tmp_path: Path) -
     assert import_log("otel", log, tmp_path / "out", bad=1).events == 20
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_number_that_is_too_long_to_read_is_a_bad_line(tmp_path: Path, indent: int | None) -> None:
+    content = json.dumps(
+        [{"who": "a", "op": "send", "id": 1}, {"who": "a", "op": "send", "id": "?"}], indent=indent
+    )
+    log = write(tmp_path, content + "\n" + content.replace('"?"', "7" * 5000) + "\n")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    with pytest.raises(TraceError, match=r"this is not JSON: Exceeds the limit .* --bad 1 leaves it out\.$"):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert import_log("table", log, tmp_path / "out", columns=mapped, bad=1).messages == 2
+
+
 def packed(directory: Path, content: str, form: str) -> Path:
     """A log in one of the forms in which logs come."""
     directory.mkdir(exist_ok=True)

@@ -135,6 +135,8 @@ class JsonText:
                     is_long = "\n" in self._text[self._at : error.pos]
                     is_end = self._is_all and _is_end(error)
                     raise self.error(f"this is not JSON: {error}", is_end=is_end, is_long=is_long) from None
+            except ValueError as error:  # a number of thousands of digits, nobody says where
+                raise self.error(f"this is not JSON: {error}", is_long=True) from None
             else:
                 if end < len(self._text) or self._is_all:
                     if not is_text(value, self._text[self._at : end]):
