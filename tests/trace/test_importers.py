@@ -745,6 +745,31 @@ def test_what_is_wrong_in_a_document_of_many_lines_counts_once(tmp_path: Path) -
     assert import_log("otel", log, tmp_path / "out", bad=1).events == 20
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_document_is_torn_where_its_file_ends_and_nowhere_else(
+    tmp_path: Path, indent: int | None, end: str
+) -> None:
+    """Neither does another file go on with it, nor is what is wrong in the middle of it only its end."""
+    content = json.dumps(
+        [{"who": "a", "op": "send", "id": at, "x": ["\\", "\u00e9", 0.5, 1e-9, None]} for at in range(9)],
+        indent=indent,
+    )
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "2.json").write_text(content + end)
+    for form in (tmp_path / "logs", tmp_path / "logs" / "1.json"):
+        half = content.index("{", len(content) // 2)
+        (logs / "1.json").write_text(content[:half] + "?" + content[half:] + end)
+        with pytest.raises(TraceError, match=r"1\.json:\d+: this is not JSON: .* --bad 1 leaves it out\.$"):
+            import_log("table", form, tmp_path / "out", columns=mapped)
+        for cut in range(half, half + 130):
+            (logs / "1.json").write_text(content[:cut])
+            found = import_log("table", form, tmp_path / f"{form.stem}{cut}", columns=mapped)
+            assert (found.torn, found.bad) == (1, 0), content[:cut]
+
+
 @pytest.mark.parametrize("indent", [None, 1])
 def test_a_number_that_is_too_long_to_read_is_a_bad_line(tmp_path: Path, indent: int | None) -> None:
     content = json.dumps(

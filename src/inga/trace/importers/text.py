@@ -110,7 +110,7 @@ def find_records(
     with open_text(log, encoding) as file:
         for _ in range(first - 1):
             file.readline()
-        parts = _Parts(file)
+        parts = Parts(file)
         done = first - 1
         for until in [*(at for at, _ in log.parts[1:]), None]:
             parts.begin(None if until is None else max(until - done, 0))
@@ -118,8 +118,8 @@ def find_records(
             done = max(until or 0, done)
 
 
-class _Parts:
-    """Text in parts, each of which ends as a file does: no record begins in one and ends in another."""
+class Parts:
+    """Text in parts, each of which ends as a file does: no record or document begins in one and ends in another."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -132,7 +132,7 @@ class _Parts:
     def read(self, size: int) -> str:
         if self._left == 0:
             return ""
-        text, self._rest = self._rest + self._file.read(size - len(self._rest)), ""
+        text, self._rest = self._rest + self._file.read(max(size - len(self._rest), 0)), ""
         if self._left is None:
             return text
         ends = text.count("\n")
@@ -151,7 +151,7 @@ class _Search:
         self,
         log: LogText,
         encoding: str,
-        file: _Parts,
+        file: Parts,
         pattern: re.Pattern[str],
         delimiter: re.Pattern[str] | None,
         skipped: Skipped,
