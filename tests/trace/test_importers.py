@@ -608,6 +608,13 @@ def test_kinds_of_which_none_is_a_send_or_a_receipt(tmp_path: Path, is_tried: bo
     many = write(tmp_path, "p,k,m\n" + "".join(f"a,{'k' * at},\n" for at in range(60)), "y.log")
     with pytest.raises(UsageError, match=r"kinds in column 'k' are k, kk, [k, ]*kkkkkkkk, \.\.\.\. Map"):
         import_log("table", many, None, columns=TableColumns({"process": "p", "kind": "k", "message": "m"}))
+    long = write(tmp_path, "p,k,m\n" + "a,begun,\n" * 200_000 + "a,send,m1\n", "z.log")
+    short = TableColumns({"process": "p", "kind": "k", "message": "m"})
+    with pytest.raises(
+        UsageError, match=r"^no row in the beginning of .*z\.log is a send or a receipt: .* are begun\."
+    ):
+        import_log("table", long, None, columns=short)
+    assert import_log("table", long, tmp_path / "long", columns=short).messages == 1
 
 
 # ---- lines that cannot be read

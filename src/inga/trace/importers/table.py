@@ -431,8 +431,9 @@ class _Table:
             each if len(each) <= KIND_SHOWN_MAX else f"{each[: KIND_SHOWN_MAX - 1]}…" for each in self._others
         ]
         more = ", ..." if len(shown) > KINDS_SHOWN_MAX else ""
+        where = "in the beginning of" if self._log.is_cut else "of"
         raise UsageError(
-            f"no row of {self._log.said} is a send or a receipt: the kinds in column {self._columns.map['kind']!r} are "
+            f"no row {where} {self._log.said} is a send or a receipt: the kinds in column {self._columns.map['kind']!r} are "
             f"{', '.join(shown[:KINDS_SHOWN_MAX]) or 'empty'}{more}. Map another column (--map kind=COLUMN), or say what they "
             "mean (--kinds send=A,B receive=C)"
         )
