@@ -821,6 +821,31 @@ def test_a_table_may_be_a_list_of_json(tmp_path: Path, indent: int | None, form:
         import_log("table", wrong, tmp_path / "wrong", columns=mapped)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be", "cp500"])
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+def test_lines_need_not_end_with_one_octet(tmp_path: Path, form: str, encoding: str) -> None:
+    """As on Windows: two octets a character, two characters at the end of a line, and a mark at the beginning of each file."""
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    whole = f"{mark}who,op,id\r\né,send,m1\r\nb,receive,m1\r\n".encode(encoding)
+    logs = tmp_path / "x.log"
+    if form == "directory":
+        logs.mkdir()
+        (logs / "1.csv").write_bytes(whole)
+        (logs / "2.csv").write_bytes(whole)
+    else:
+        logs.write_bytes(gzip.compress(whole) if form == "compressed" else whole)
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    found = import_log("table", logs, tmp_path / "out", columns=mapped, encoding=encoding)
+    count = 2 if form == "directory" else 1
+    assert (found.processes, found.messages, found.deliveries, found.torn) == (2, 1, count, 0)
+    assert {row.ref.rpartition(":")[2] for row in rows(tmp_path / "out") if row.ref} == {"2", "3"}
+    assert import_log("table", logs, None, columns=mapped, encoding=encoding).deliveries == count
+    if encoding != "cp500":  # in which all octets are characters
+        (logs / "1.csv" if form == "directory" else logs).write_bytes("é".encode(encoding) + b"\xd8" * 8)
+        with pytest.raises(TraceError, match=rf":1: here or later is text that is not {encoding}: "):
+            import_log("table", logs, tmp_path / "wrong", columns=mapped, encoding=encoding)
+
+
 @pytest.mark.parametrize("time", [{}, {"time": "at"}])
 def test_each_file_of_a_directory_names_its_columns(tmp_path: Path, time: dict[str, str]) -> None:
     """In whatever order, and after a file that was torn within quotes; what is no table of these columns is refused."""

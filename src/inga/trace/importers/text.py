@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from inga.model.errors import TraceError, UsageError
 from inga.trace.importers.record import BadLines, NotJson, Skipped, fault, parse_object
-from inga.trace.importers.source import LogText
+from inga.trace.importers.source import LogText, is_utf8
 
 WINDOW = 1 << 22  # characters
 RECORD_MAX = 1 << 20
@@ -70,7 +70,8 @@ def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO
         if path.exists() and not path.is_file():
             raise UsageError(f"{log.said} is not a plain file, and logs are read twice")
         # A byte order mark, as some editors write it, is no text.
-        plain = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        encoding = log.encoding or encoding
+        plain = "utf-8-sig" if is_utf8(encoding) else encoding
         return path.open(encoding=plain, newline=newline, errors=UP_TO_ITS_END)
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
