@@ -821,6 +821,25 @@ def test_a_table_may_be_a_list_of_json(tmp_path: Path, indent: int | None, form:
         import_log("table", wrong, tmp_path / "wrong", columns=mapped)
 
 
+def test_a_row_of_csv_that_cannot_be_read_is_a_bad_line(tmp_path: Path) -> None:
+    """As with a text that is longer than the reader takes, or in quotes that nobody closes."""
+    rows = [f"a,send,m{at},{'x' * (200_000 if at == 1 else 9)}\n" for at in range(4)]
+    log = write(
+        tmp_path, "".join(["who,op,id,text\n", *rows, 'a,send,m4,"', "y" * 200_000, "\n", *rows[2:3]])
+    )
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    with pytest.raises(
+        TraceError, match=r"x\.log:3: this is no CSV: .*x\.log:6\. --bad 2 leaves them out\.$"
+    ):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    found = import_log("table", log, tmp_path / "out", columns=mapped, bad=2)
+    assert (found.bad, found.events, found.messages) == (2, 4, 3)
+    with pytest.raises(
+        TraceError, match=r"y\.log:1: this is no CSV: field larger than field limit \(\d+\)\.$"
+    ):
+        import_log("table", write(tmp_path, "x" * 200_000, "y.log"), tmp_path / "other", columns=mapped)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be", "cp500"])
 @pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
 def test_lines_need_not_end_with_one_octet(tmp_path: Path, form: str, encoding: str) -> None:

@@ -240,24 +240,35 @@ def _csv_part(
     text = lines.until(until)
     first = next((line for line in text if line.strip()), "")
     delimiter = max(DELIMITERS, key=first.count)
-    names = next(csv.reader([first], delimiter=delimiter), [])
-    reader = csv.reader(text, delimiter=delimiter)
+    names = next(_cells(csv.reader([first], delimiter=delimiter)), [])
+    if isinstance(names, csv.Error):
+        raise fault(log, lines.number, f"this is no CSV: {names}")
     is_checked = False
     line = lines.number + 1
-    try:
-        for cells in reader:
-            if cells and not is_checked:
-                _check_columns(log, part, dict.fromkeys(names), columns)
-                is_checked = True
-            is_torn = not lines.has_end or lines.number in log.torn
-            if cells and len(cells) != len(names):
-                what = f"{len(cells)} cells, where the first line names {len(names)} columns"
-                bad.add(fault(log, line, what), is_torn=is_torn)
-            elif cells and cells != names:  # which stand there again where tables were put together
-                yield line, dict(zip(names, cells, strict=True)), is_torn
-            line = lines.number + 1
-    except csv.Error as error:
-        raise fault(log, line, f"this is no CSV: {error}") from None
+    for cells in _cells(csv.reader(text, delimiter=delimiter)):
+        if cells and not is_checked:
+            _check_columns(log, part, dict.fromkeys(names), columns)
+            is_checked = True
+        is_torn = not lines.has_end or lines.number in log.torn
+        if isinstance(cells, csv.Error):
+            bad.add(fault(log, line, f"this is no CSV: {cells}"), is_torn=is_torn)
+        elif cells and len(cells) != len(names):
+            what = f"{len(cells)} cells, where the first line names {len(names)} columns"
+            bad.add(fault(log, line, what), is_torn=is_torn)
+        elif cells and cells != names:  # which stand there again where tables were put together
+            yield line, dict(zip(names, cells, strict=True)), is_torn
+        line = lines.number + 1
+
+
+def _cells(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
+    """Row by row, or what is wrong with one: the reader goes on with the next line."""
+    while True:
+        try:
+            yield next(reader)
+        except csv.Error as error:
+            yield error
+        except StopIteration:
+            return
 
 
 def _is_parquet(log: LogText) -> bool:
