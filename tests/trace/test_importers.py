@@ -821,6 +821,16 @@ def test_a_table_may_be_a_list_of_json(tmp_path: Path, indent: int | None, form:
         import_log("table", wrong, tmp_path / "wrong", columns=mapped)
 
 
+@pytest.mark.parametrize("called", ["[x", "[5]", '["c", "m1"]', '["a", "m1"]'])
+def test_a_message_may_be_called_anything(tmp_path: Path, called: str) -> None:
+    """Where some rows name its sender and some do not, it is no name with a sender in it."""
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id", "sender": "by"})
+    rows = [("a", "send", "m1", "a"), ("b", "receive", called, ""), ("b", "receive", "m1", "a")]
+    log = write(tmp_path, "who;op;id;by\n" + "".join(";".join(row) + "\n" for row in rows))
+    found = import_log("table", log, tmp_path / "out", columns=mapped)
+    assert (found.processes, found.messages, found.deliveries, found.unmatched) == (2, 1, 1, 1)
+
+
 def test_a_row_of_csv_that_cannot_be_read_is_a_bad_line(tmp_path: Path) -> None:
     """As with a text that is longer than the reader takes, or in quotes that nobody closes."""
     rows = [f"a,send,m{at},{'x' * (200_000 if at == 1 else 9)}\n" for at in range(4)]

@@ -330,6 +330,17 @@ def _process(row: TableRow, kind: str) -> str:
     return row.text("process") or row.text("sender" if kind == SEND else "receiver")
 
 
+def _key(sender: str, message: str) -> str:
+    """What a message is called in all of a table: by itself, unless that would be taken for one with a sender."""
+    return json.dumps([sender, message]) if sender or message.startswith("[") else message
+
+
+def _sender(key: str) -> str:
+    """Who sent it, if that is part of what it is called."""
+    found: str = json.loads(key)[0] if key.startswith("[") else ""
+    return found
+
+
 # ---- with clocks
 
 
@@ -461,7 +472,7 @@ class _Table:
             sender = sender or _process(row, kind)
         if not row.text("message") and kind != EVENT:
             raise fault(self._log, row.line, "the row names no message")
-        key = json.dumps([sender, row.text("message")]) if sender else row.text("message")
+        key = _key(sender, row.text("message"))
         if kind:
             target = self._process_of(row, "receiver") if kind == SEND and row.text("receiver") else None
             place = self._at(row, _process(row, kind), kind)
@@ -555,10 +566,10 @@ class _Table:
         )
         highest = dict(base.execute("SELECT process, max(seq) FROM sent GROUP BY process").fetchall())
         for key, count in rows:
-            if "sender" not in self._columns.map or not key.startswith("["):
+            if not (sender := _sender(key)):
                 self._found.unmatched += count
                 continue
-            process = self._names.setdefault(json.loads(key)[0], len(self._names))
+            process = self._names.setdefault(sender, len(self._names))
             highest[process] = highest.get(process, 0) + 1
             base.execute("INSERT INTO unsent VALUES (?, ?, ?)", (key, process, highest[process]))
 
