@@ -617,6 +617,16 @@ def test_kinds_of_which_none_is_a_send_or_a_receipt(tmp_path: Path, is_tried: bo
     assert import_log("table", long, tmp_path / "long", columns=short).messages == 1
 
 
+def test_messages_that_nobody_sent_or_received(tmp_path: Path) -> None:
+    mapped = TableColumns({"sender": "f", "receiver": "r", "message": "m", "sent": "s", "received": "t"})
+    log = write(tmp_path, "f,r,m,s,t\na,b,m1,,\n")
+    with pytest.raises(
+        UsageError, match=r"x\.log was sent or received: there is nothing in columns 's' and 't'$"
+    ):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert os.listdir(tmp_path) == ["x.log"]
+
+
 # ---- lines that cannot be read
 
 

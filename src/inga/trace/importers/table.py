@@ -525,6 +525,11 @@ class _Table:
     def _write_all(self, directory: Path, base: sqlite3.Connection) -> None:
         timed = any(name in self._columns.map for name in ("time", "sent", "received"))
         (origin,) = base.execute("SELECT min(time) FROM step").fetchone()
+        if origin is None:
+            sent, received = self._columns.map["sent"], self._columns.map["received"]
+            raise UsageError(
+                f"no row of {self._log.said} was sent or received: there is nothing in columns {sent!r} and {received!r}"
+            )
         delivers = bool(base.execute("SELECT 1 FROM step WHERE what = 'deliver' LIMIT 1").fetchone())
         self._found.repeated = base.execute(
             "SELECT count(*) FROM step JOIN sent USING (key) WHERE what = 'send' AND step.id != sent.step "
