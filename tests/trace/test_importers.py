@@ -841,6 +841,20 @@ def test_a_message_may_be_called_anything(tmp_path: Path, called: str) -> None:
     assert (found.processes, found.messages, found.deliveries, found.unmatched) == (2, 1, 1, 1)
 
 
+def test_a_time_of_parquet_may_be_too_late(tmp_path: Path) -> None:
+    """As where a database says infinity."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    times = pa.array([10**15, 9_223_371_331_200_000_000, 2 * 10**15], pa.timestamp("us", "UTC"))
+    table = pa.table({"who": ["a"] * 3, "op": ["send"] * 3, "id": ["1", "2", "3"], "at": times})
+    pq.write_table(table, log := tmp_path / "x.parquet")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id", "time": "at"})
+    with pytest.raises(TraceError, match=r"x\.parquet:2: a value is too large: .* --bad 1 leaves it out\.$"):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert import_log("table", log, tmp_path / "out", columns=mapped, bad=1).messages == 2
+
+
 def test_a_row_of_csv_that_cannot_be_read_is_a_bad_line(tmp_path: Path) -> None:
     """As with a text that is longer than the reader takes, or in quotes that nobody closes."""
     rows = [f"a,send,m{at},{'x' * (200_000 if at == 1 else 9)}\n" for at in range(4)]

@@ -292,16 +292,34 @@ def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
     """All parts, one after the other: what was copied for others to read is of no use here."""
     bad.begin()
     number = 0
-    for first, part in log.parts:
+    for _, part in log.parts:
+        is_checked = False
         with _opened(part) as file:
             for batch in file.iter_batches(ROWS_AT_ONCE):
-                for content in batch.to_pylist():
-                    if number == first:
-                        _check_columns(log, part, content, columns)
+                try:
+                    contents = batch.to_pylist()
+                except (OverflowError, ValueError):
+                    contents = _values(batch)
+                for content in contents:
                     number += 1
+                    if isinstance(content, Exception):
+                        bad.add(fault(log, number, f"a value is too large: {content}"))
+                        continue
+                    if not is_checked:
+                        _check_columns(log, part, content, columns)
+                        is_checked = True
                     yield number, content, False
                 if log.is_cut:
                     return
+
+
+def _values(batch: Any) -> Iterator[dict[str, Any] | Exception]:
+    """Row by row, or what is wrong with one: a column of times holds more than Python can, as where a database has infinity."""
+    for at in range(batch.num_rows):
+        try:
+            yield batch.slice(at, 1).to_pylist()[0]
+        except (OverflowError, ValueError) as error:
+            yield error
 
 
 @contextmanager
