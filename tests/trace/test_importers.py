@@ -841,6 +841,21 @@ def test_a_message_may_be_called_anything(tmp_path: Path, called: str) -> None:
     assert (found.processes, found.messages, found.deliveries, found.unmatched) == (2, 1, 1, 1)
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("row", ['b,receive,m1,"x', 'b,receive,"m1,x'])
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+def test_quotes_that_nobody_closes_swallow_nothing_in_silence(
+    tmp_path: Path, form: str, row: str, end: str
+) -> None:
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    log = packed(tmp_path, f'who,op,id,text\na,send,m1,"y\nz"\n{row}\na,send,m2,y{end}', form)
+    with pytest.raises(
+        TraceError, match=r"x\.log(\.gz)?:4: quotes in this row are not closed, .* --bad 1 leaves it out\.$"
+    ):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert import_log("table", log, tmp_path / "out", columns=mapped, bad=1).events == 1
+
+
 def test_a_time_of_parquet_may_be_too_late(tmp_path: Path) -> None:
     """As where a database says infinity."""
     import pyarrow as pa

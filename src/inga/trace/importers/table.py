@@ -225,12 +225,17 @@ class _Lines:
         self._file = file
         self.number = 0  # of the line that was given last
         self.has_end = True  # whether that line has an end
+        self.is_over = False  # whether more was wanted than the part has
 
     def until(self, until: int | None) -> Iterator[str]:
+        """The last of them is empty, and there for whoever wants more."""
+        self.is_over = False
         while (until is None or self.number < until) and (line := self._file.readline()):
             self.number += 1
             self.has_end = line.endswith(("\n", "\r"))
             yield line
+        self.is_over = True
+        yield ""
 
 
 def _csv_part(
@@ -252,6 +257,9 @@ def _csv_part(
         is_torn = not lines.has_end or lines.number in log.torn
         if isinstance(cells, csv.Error):
             bad.add(fault(log, line, f"this is no CSV: {cells}"), is_torn=is_torn)
+        elif cells and lines.is_over and lines.number > line:
+            what = "quotes in this row are not closed, so all that follows would be in them"
+            bad.add(fault(log, line, what), is_torn=log.is_cut and until is None)
         elif cells and len(cells) != len(names):
             what = f"{len(cells)} cells, where the first line names {len(names)} columns"
             bad.add(fault(log, line, what), is_torn=is_torn)
