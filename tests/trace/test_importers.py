@@ -608,6 +608,23 @@ def test_kinds_of_which_none_is_a_send_or_a_receipt(tmp_path: Path, is_tried: bo
     many = write(tmp_path, "p,k,m\n" + "".join(f"a,{'k' * at},\n" for at in range(60)), "y.log")
     with pytest.raises(UsageError, match=r"kinds in column 'k' are k, kk, [k, ]*kkkkkkkk, \.\.\.\. Map"):
         import_log("table", many, None, columns=TableColumns({"process": "p", "kind": "k", "message": "m"}))
+    long = write(tmp_path, "p,k,m\n" + "a,begun,\n" * 200_000 + "a,send,m1\n", "z.log")
+    short = TableColumns({"process": "p", "kind": "k", "message": "m"})
+    with pytest.raises(
+        UsageError, match=r"^no row in the beginning of .*z\.log is a send or a receipt: .* are begun\."
+    ):
+        import_log("table", long, None, columns=short)
+    assert import_log("table", long, tmp_path / "long", columns=short).messages == 1
+
+
+def test_messages_that_nobody_sent_or_received(tmp_path: Path) -> None:
+    mapped = TableColumns({"sender": "f", "receiver": "r", "message": "m", "sent": "s", "received": "t"})
+    log = write(tmp_path, "f,r,m,s,t\na,b,m1,,\n")
+    with pytest.raises(
+        UsageError, match=r"x\.log was sent or received: there is nothing in columns 's' and 't'$"
+    ):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert os.listdir(tmp_path) == ["x.log"]
 
 
 # ---- lines that cannot be read
@@ -745,6 +762,43 @@ def test_what_is_wrong_in_a_document_of_many_lines_counts_once(tmp_path: Path) -
     assert import_log("otel", log, tmp_path / "out", bad=1).events == 20
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_document_is_torn_where_its_file_ends_and_nowhere_else(
+    tmp_path: Path, indent: int | None, end: str
+) -> None:
+    """Neither does another file go on with it, nor is what is wrong in the middle of it only its end."""
+    content = json.dumps(
+        [{"who": "a", "op": "send", "id": at, "x": ["\\", "\u00e9", 0.5, 1e-9, None]} for at in range(9)],
+        indent=indent,
+    )
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "2.json").write_text(content + end)
+    for form in (tmp_path / "logs", tmp_path / "logs" / "1.json"):
+        half = content.index("{", len(content) // 2)
+        (logs / "1.json").write_text(content[:half] + "?" + content[half:] + end)
+        with pytest.raises(TraceError, match=r"1\.json:\d+: this is not JSON: .* --bad 1 leaves it out\.$"):
+            import_log("table", form, tmp_path / "out", columns=mapped)
+        for cut in range(half, half + 130):
+            (logs / "1.json").write_text(content[:cut])
+            found = import_log("table", form, tmp_path / f"{form.stem}{cut}", columns=mapped)
+            assert (found.torn, found.bad) == (1, 0), content[:cut]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_number_that_is_too_long_to_read_is_a_bad_line(tmp_path: Path, indent: int | None) -> None:
+    content = json.dumps(
+        [{"who": "a", "op": "send", "id": 1}, {"who": "a", "op": "send", "id": "?"}], indent=indent
+    )
+    log = write(tmp_path, content + "\n" + content.replace('"?"', "7" * 5000) + "\n")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    with pytest.raises(TraceError, match=r"this is not JSON: Exceeds the limit .* --bad 1 leaves it out\.$"):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert import_log("table", log, tmp_path / "out", columns=mapped, bad=1).messages == 2
+
+
 def packed(directory: Path, content: str, form: str) -> Path:
     """A log in one of the forms in which logs come."""
     directory.mkdir(exist_ok=True)
@@ -775,6 +829,89 @@ def test_a_table_may_be_a_list_of_json(tmp_path: Path, indent: int | None, form:
         TraceError, match=r"z\.log:1: an object is expected, not 5\. --bad 1 leaves it out\.$"
     ):
         import_log("table", wrong, tmp_path / "wrong", columns=mapped)
+
+
+@pytest.mark.parametrize("called", ["[x", "[5]", '["c", "m1"]', '["a", "m1"]'])
+def test_a_message_may_be_called_anything(tmp_path: Path, called: str) -> None:
+    """Where some rows name its sender and some do not, it is no name with a sender in it."""
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id", "sender": "by"})
+    rows = [("a", "send", "m1", "a"), ("b", "receive", called, ""), ("b", "receive", "m1", "a")]
+    log = write(tmp_path, "who;op;id;by\n" + "".join(";".join(row) + "\n" for row in rows))
+    found = import_log("table", log, tmp_path / "out", columns=mapped)
+    assert (found.processes, found.messages, found.deliveries, found.unmatched) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("row", ['b,receive,m1,"x', 'b,receive,"m1,x'])
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+def test_quotes_that_nobody_closes_swallow_nothing_in_silence(
+    tmp_path: Path, form: str, row: str, end: str
+) -> None:
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    log = packed(tmp_path, f'who,op,id,text\na,send,m1,"y\nz"\n{row}\na,send,m2,y{end}', form)
+    with pytest.raises(
+        TraceError, match=r"x\.log(\.gz)?:4: quotes in this row are not closed, .* --bad 1 leaves it out\.$"
+    ):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert import_log("table", log, tmp_path / "out", columns=mapped, bad=1).events == 1
+
+
+def test_a_time_of_parquet_may_be_too_late(tmp_path: Path) -> None:
+    """As where a database says infinity."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    times = pa.array([10**15, 9_223_371_331_200_000_000, 2 * 10**15], pa.timestamp("us", "UTC"))
+    table = pa.table({"who": ["a"] * 3, "op": ["send"] * 3, "id": ["1", "2", "3"], "at": times})
+    pq.write_table(table, log := tmp_path / "x.parquet")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id", "time": "at"})
+    with pytest.raises(TraceError, match=r"x\.parquet:2: a value is too large: .* --bad 1 leaves it out\.$"):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    assert import_log("table", log, tmp_path / "out", columns=mapped, bad=1).messages == 2
+
+
+def test_a_row_of_csv_that_cannot_be_read_is_a_bad_line(tmp_path: Path) -> None:
+    """As with a text that is longer than the reader takes, or in quotes that nobody closes."""
+    rows = [f"a,send,m{at},{'x' * (200_000 if at == 1 else 9)}\n" for at in range(4)]
+    log = write(
+        tmp_path, "".join(["who,op,id,text\n", *rows, 'a,send,m4,"', "y" * 200_000, "\n", *rows[2:3]])
+    )
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    with pytest.raises(
+        TraceError, match=r"x\.log:3: this is no CSV: .*x\.log:6\. --bad 2 leaves them out\.$"
+    ):
+        import_log("table", log, tmp_path / "out", columns=mapped)
+    found = import_log("table", log, tmp_path / "out", columns=mapped, bad=2)
+    assert (found.bad, found.events, found.messages) == (2, 4, 3)
+    with pytest.raises(
+        TraceError, match=r"y\.log:1: this is no CSV: field larger than field limit \(\d+\)\.$"
+    ):
+        import_log("table", write(tmp_path, "x" * 200_000, "y.log"), tmp_path / "other", columns=mapped)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be", "cp500"])
+@pytest.mark.parametrize("form", ["plain", "compressed", "directory"])
+def test_lines_need_not_end_with_one_octet(tmp_path: Path, form: str, encoding: str) -> None:
+    """As on Windows: two octets a character, two characters at the end of a line, and a mark at the beginning of each file."""
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    whole = f"{mark}who,op,id\r\né,send,m1\r\nb,receive,m1\r\n".encode(encoding)
+    logs = tmp_path / "x.log"
+    if form == "directory":
+        logs.mkdir()
+        (logs / "1.csv").write_bytes(whole)
+        (logs / "2.csv").write_bytes(whole)
+    else:
+        logs.write_bytes(gzip.compress(whole) if form == "compressed" else whole)
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    found = import_log("table", logs, tmp_path / "out", columns=mapped, encoding=encoding)
+    count = 2 if form == "directory" else 1
+    assert (found.processes, found.messages, found.deliveries, found.torn) == (2, 1, count, 0)
+    assert {row.ref.rpartition(":")[2] for row in rows(tmp_path / "out") if row.ref} == {"2", "3"}
+    assert import_log("table", logs, None, columns=mapped, encoding=encoding).deliveries == count
+    if encoding != "cp500":  # in which all octets are characters
+        (logs / "1.csv" if form == "directory" else logs).write_bytes("é".encode(encoding) + b"\xd8" * 8)
+        with pytest.raises(TraceError, match=rf":1: here or later is text that is not {encoding}: "):
+            import_log("table", logs, tmp_path / "wrong", columns=mapped, encoding=encoding)
 
 
 @pytest.mark.parametrize("time", [{}, {"time": "at"}])

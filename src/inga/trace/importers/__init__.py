@@ -151,7 +151,7 @@ def import_log(
     asked = ImportOptions(encoding, tuple(claims or ()), tuple(disclaims or ()), bad, progress)
     if out is None:
         return _try(importer, str(file), asked, given)
-    with plain_text(str(file), is_utf8=asked.is_utf8) as log:
+    with plain_text(str(file), encoding=asked.encoding) as log:
         return importer.run(log, Path(out), asked, **given)
 
 
@@ -161,7 +161,7 @@ def _try(importer: Importer, file: str, asked: ImportOptions, given: dict[str, A
     given = {**given, "noise": True} if "noise" in importer.options else given
     most, wanted = (ITEM_OCTETS_MAX, TRIED_OCTETS) if importer.has_items else (TRIED_OCTETS, None)
     with (
-        plain_text(file, most, wanted, is_utf8=asked.is_utf8) as log,
+        plain_text(file, most, wanted, encoding=asked.encoding) as log,
         TemporaryDirectory(prefix="inga-import-") as scratch,
     ):
         found = importer.run(log, Path(scratch) / "trace", lenient, **given)

@@ -1,45 +1,57 @@
 """JSON from files of any size: one document, or one after the other, read value by value."""
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any
 
 from inga.model.errors import TraceError
 from inga.trace.importers.record import BadLines, is_text
 from inga.trace.importers.source import LogText
-from inga.trace.importers.text import open_text
+from inga.trace.importers.text import Parts, open_text
 
 BLOCK = 1 << 20  # characters
 TAIL = 64  # characters at the end of which a wrong one may be the beginning of a right one
+
+_BEGUN = re.compile(
+    r"t(r|ru)?|f(a|al|als)?|n(u|ul)?|Na?|-?(I|In|Inf|Infi|Infin|Infini|Infinit)?|\.|[eE][+-]?|\\|u[0-9a-fA-F]{0,4}"
+)
+"""What may be the beginning of something: nothing, a word, the rest of a number, an escape."""
 
 
 def read_items(log: LogText, encoding: str, bad: BadLines, *lists: str) -> Iterator[tuple[int, Any]]:
     """The items of every document, with their lines: of a list, or of an object's list of one of these names; or the object
     itself, if it has none of them. After a document that cannot be read it goes on with the next line, or, if the document
-    has several, with the next one that begins another. If only the beginning is wanted, it ends after an item."""
+    has several, with the next one that begins another; no document goes on in another file. If only the beginning is wanted,
+    it ends after an item."""
     bad.begin()
-    is_any = False
+    is_any, done = False, 0
     with open_text(log, encoding) as file:
-        text = JsonText(log, file, encoding)
-        while text.peek():
-            first = text.line
-            try:
-                for found in _items(text, lists):
-                    yield found
-                    is_any = True
-                    if log.wanted is not None and text.read >= log.wanted:
-                        return
-            except NotText:
-                raise
-            except JsonError as error:
-                if log.is_cut and error.is_end:
-                    if is_any:
-                        return
-                    raise TraceError(
-                        f"{log.said} has nothing that ends within its first {log.path.stat().st_size:,} octets, which "
-                        "--try reads: import it as a whole."
-                    ) from None
-                bad.add(error, is_torn=text.pass_over(error, first))
+        parts = Parts(file)
+        for (before, _), until in zip(log.parts, [*(at for at, _ in log.parts[1:]), None], strict=True):
+            parts.begin(None if until is None else until - before)
+            text = JsonText(log, parts, encoding, before + 1)
+            while text.peek():
+                first = text.line
+                try:
+                    for found in _items(text, lists):
+                        yield found
+                        is_any = True
+                        if log.wanted is not None and done + text.read >= log.wanted:
+                            return
+                except NotText:
+                    raise
+                except JsonError as error:
+                    if log.is_cut and until is None and error.is_end:
+                        if is_any:
+                            return
+                        raise TraceError(
+                            f"{log.said} has nothing that ends within its first {log.path.stat().st_size:,} octets, "
+                            "which --try reads: import it as a whole."
+                        ) from None
+                    bad.add(error, is_torn=error.is_end)
+                    text.pass_over(error, first)
+            done += text.read
 
 
 def _items(text: "JsonText", lists: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
@@ -84,14 +96,14 @@ class JsonError(TraceError):
 class JsonText:
     """JSON from a file, value by value: of a large document only what is asked for is in memory."""
 
-    def __init__(self, log: LogText, file: TextIO, encoding: str) -> None:
+    def __init__(self, log: LogText, file: Parts, encoding: str, first: int) -> None:
         self._log = log
         self._file = file
         self._encoding = encoding
         self._decoder = json.JSONDecoder()
         self._text = ""
         self._at = 0
-        self._line = 1
+        self._line = first
         self._passed = 0
         self._is_all = False
 
@@ -135,6 +147,8 @@ class JsonText:
                     is_long = "\n" in self._text[self._at : error.pos]
                     is_end = self._is_all and _is_end(error)
                     raise self.error(f"this is not JSON: {error}", is_end=is_end, is_long=is_long) from None
+            except ValueError as error:  # a number of thousands of digits, nobody says where
+                raise self.error(f"this is not JSON: {error}", is_long=True) from None
             else:
                 if end < len(self._text) or self._is_all:
                     if not is_text(value, self._text[self._at : end]):
@@ -155,36 +169,30 @@ class JsonText:
             if self.expect(",]") == "]":
                 return
 
-    def pass_over(self, error: JsonError, first: int) -> bool:
+    def pass_over(self, error: JsonError, first: int) -> None:
         """Go to the next line behind what is wrong in a document that began in line `first`, or to the next document if this
-        one has several lines; whether it was being written."""
+        one has several lines."""
         is_long = error.is_long or self._line > first
-        is_last = not self._skip_line()
-        if not is_long:
-            return is_last
-        is_last = not self._find_document()
-        return (is_last and error.is_end) or any(first <= line < self._line for line in self._log.torn)
+        self._skip_line()
+        if is_long:
+            self._find_document()
 
-    def _skip_line(self) -> bool:
-        """Go to the next line; False if there is none, or the one that is left was being written."""
-        is_cut = self._line in self._log.torn
+    def _skip_line(self) -> None:
+        """Go to the next line, or to the end."""
         while (end := self._text.find("\n", self._at)) < 0:
             if self._is_all:
                 self._advance(len(self._text))
-                return False
+                return
             self._more()
         self._advance(end + 1)
-        return not is_cut
 
-    def _find_document(self) -> bool:
-        """Go to the next line that begins as documents do, this one or another; False if there is none."""
+    def _find_document(self) -> None:
+        """Go to the next line that begins as documents do, this one or another, or to the end."""
         while True:
             if self._at == len(self._text):
                 self._more()
-            if self._at == len(self._text):
-                return False
-            if self._text[self._at] in "{[":
-                return True
+            if self._at == len(self._text) or self._text[self._at] in "{[":
+                return
             self._skip_line()
 
     def _is_wrong(self, error: json.JSONDecodeError) -> bool:
@@ -213,6 +221,4 @@ class JsonText:
 def _is_end(error: json.JSONDecodeError) -> bool:
     """Whether text is wrong for nothing but that it ends."""
     rest = error.doc[error.pos :].strip()
-    return error.msg.startswith(("Unterminated", "Invalid \\u")) or any(
-        word.startswith(rest) for word in ("true", "false", "null")
-    )
+    return error.msg.startswith("Unterminated") or _BEGUN.fullmatch(rest) is not None

@@ -15,10 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
 
-from inga.model.errors import UsageError
+from inga.model.errors import TraceError, UsageError
 
 STANDARD_INPUT = "-"
 GZIP = b"\x1f\x8b"
+UTF_8 = "utf-8"
 CHUNK = 1 << 20
 CHARACTER_MAX = 4  # octets in UTF-8
 
@@ -33,6 +34,7 @@ class LogText:
     torn: frozenset[int] = frozenset()  # lines that end without an end of line, though others follow
     is_cut: bool = False  # this is only the beginning
     wanted: int | None = None  # characters after which a reader of documents may end
+    encoding: str | None = None  # of the file, where that is not what the user said of the log
 
     @classmethod
     def plain(cls, path: Path) -> "LogText":
@@ -71,23 +73,25 @@ def _below(part: str, said: str) -> str:
 
 @contextmanager
 def plain_text(
-    log: str, most: int | None = None, wanted: int | None = None, *, is_utf8: bool = True
+    log: str, most: int | None = None, wanted: int | None = None, *, encoding: str = UTF_8
 ) -> Iterator[LogText]:
     """A file with all of a log; of a directory that is all files in it and below, by name, one after the other. What has to be
     copied is cut after `most` octets, at the end of a line if there is one. So is a plain file, unless `wanted` tells its
-    reader when to end."""
+    reader when to end. An encoding in which lines do not end with one octet, as in UTF-16, is copied as UTF-8."""
     path = Path(log)
+    is_recoded = not _ends_lines_by_octets(encoding)
     with _reading(log):
         parts = [path] if log == STANDARD_INPUT else _parts(path)
         is_plain = log != STANDARD_INPUT and parts == [path] and not _is_compressed(path)
+        is_plain &= not (is_recoded and path.is_file())
     if is_plain and (most is None or wanted is not None or not path.is_file() or path.stat().st_size <= most):
         yield replace(LogText.plain(path), wanted=wanted)
         return
     with TemporaryDirectory(prefix="inga-import-") as scratch:
         copy = Path(scratch) / "log"
         with _reading(log):
-            text = _copy(parts, copy, log, most, is_utf8)
-        yield replace(text, wanted=wanted)
+            text = _copy(parts, copy, log, most, encoding)
+        yield replace(text, wanted=wanted, encoding=UTF_8 if is_recoded else None)
 
 
 @contextmanager
@@ -129,7 +133,32 @@ def _is_compressed(path: Path) -> bool:
         return file.read(len(GZIP)) == GZIP
 
 
-def _copy(parts: list[Path], target: Path, log: str, most: int | None, is_utf8: bool) -> LogText:
+def is_utf8(encoding: str) -> bool:
+    return encoding.lower() in ("utf-8", "utf8")
+
+
+def _ends_lines_by_octets(encoding: str) -> bool:
+    try:
+        return "a\n".encode(encoding).endswith(b"a\n")
+    except (LookupError, UnicodeError):
+        return True  # whoever opens it says that there is none
+
+
+class _Recoded:
+    """A file in another encoding, read as UTF-8. What is left of a character at its end is left out."""
+
+    def __init__(self, file: Any, encoding: str) -> None:
+        self._file = file
+        self._decoder = getincrementaldecoder(encoding)()
+
+    def read(self, size: int) -> bytes:
+        while octets := self._file.read(size):
+            if text := self._decoder.decode(octets):
+                return text.encode()
+        return b""
+
+
+def _copy(parts: list[Path], target: Path, log: str, most: int | None, encoding: str) -> LogText:
     """Copy it, note after how many lines each part begins, and the lines that were cut off."""
     places: list[tuple[int, str]] = []
     torn: set[int] = set()
@@ -143,10 +172,10 @@ def _copy(parts: list[Path], target: Path, log: str, most: int | None, is_utf8: 
             name = "standard input" if log == STANDARD_INPUT else str(part)
             places.append((lines, name))
             if log == STANDARD_INPUT:
-                added = _append(sys.stdin.buffer, out, name, left, is_utf8)
+                added = _append(sys.stdin.buffer, out, name, left, encoding)
             else:
                 with part.open("rb") as file:
-                    added = _append(file, out, name, left, is_utf8)
+                    added = _append(file, out, name, left, encoding)
             lines += added.lines
             torn |= {lines} if added.is_torn else set()
             is_cut |= added.is_cut
@@ -171,10 +200,11 @@ class _Added(NamedTuple):
     is_cut: bool  # there were more
 
 
-def _append(file: Any, out: IO[bytes], name: str, most: int | None, is_utf8: bool) -> _Added:
+def _append(file: Any, out: IO[bytes], name: str, most: int | None, encoding: str) -> _Added:
     """Copy one part without a byte order mark, and end its last line. Of a part that is cut only whole lines are copied, if
     there are any."""
     source = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP))[: len(GZIP)] == GZIP else file
+    source = source if _ends_lines_by_octets(encoding) else _Recoded(source, encoding)
     lines, last, left = 0, b"", CHUNK if most is None else most
     tail = b""
     whole = 0  # up to where there are whole lines
@@ -186,18 +216,22 @@ def _append(file: Any, out: IO[bytes], name: str, most: int | None, is_utf8: boo
             out.write(chunk)
             lines, last = lines + _ends(chunk) - (last + chunk[:1] == b"\r\n"), chunk[-1:]
             tail = (tail + chunk[-CHARACTER_MAX:])[-CHARACTER_MAX:]
-            left = CHUNK if most is None else left - len(chunk)
+            left = CHUNK if most is None else max(left - len(chunk), 0)
             chunk = source.read(min(CHUNK, left))
         is_cut = most is not None and left <= 0 and bool(source.read(1))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UsageError(f"{name} is compressed, but not whole: {error}") from None
+    except UnicodeDecodeError as error:
+        raise TraceError(
+            f"{name}:{lines + 1}: here or later is text that is not {encoding}: {error.reason}."
+        ) from None
     if is_cut and whole:
         out.truncate(whole)
         out.seek(whole)
         return _Added(lines, False, True)
     is_torn = last not in (b"", b"\n", b"\r")
     if is_torn:
-        out.seek(out.tell() - _torn_character(tail) if is_utf8 else out.tell())
+        out.seek(out.tell() - _torn_character(tail) if is_utf8(encoding) else out.tell())
         out.truncate()
         out.write(b"\n")
     return _Added(lines + is_torn, is_torn, is_cut)

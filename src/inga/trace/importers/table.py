@@ -225,12 +225,17 @@ class _Lines:
         self._file = file
         self.number = 0  # of the line that was given last
         self.has_end = True  # whether that line has an end
+        self.is_over = False  # whether more was wanted than the part has
 
     def until(self, until: int | None) -> Iterator[str]:
+        """The last of them is empty, and there for whoever wants more."""
+        self.is_over = False
         while (until is None or self.number < until) and (line := self._file.readline()):
             self.number += 1
             self.has_end = line.endswith(("\n", "\r"))
             yield line
+        self.is_over = True
+        yield ""
 
 
 def _csv_part(
@@ -240,24 +245,38 @@ def _csv_part(
     text = lines.until(until)
     first = next((line for line in text if line.strip()), "")
     delimiter = max(DELIMITERS, key=first.count)
-    names = next(csv.reader([first], delimiter=delimiter), [])
-    reader = csv.reader(text, delimiter=delimiter)
+    names = next(_cells(csv.reader([first], delimiter=delimiter)), [])
+    if isinstance(names, csv.Error):
+        raise fault(log, lines.number, f"this is no CSV: {names}")
     is_checked = False
     line = lines.number + 1
-    try:
-        for cells in reader:
-            if cells and not is_checked:
-                _check_columns(log, part, dict.fromkeys(names), columns)
-                is_checked = True
-            is_torn = not lines.has_end or lines.number in log.torn
-            if cells and len(cells) != len(names):
-                what = f"{len(cells)} cells, where the first line names {len(names)} columns"
-                bad.add(fault(log, line, what), is_torn=is_torn)
-            elif cells and cells != names:  # which stand there again where tables were put together
-                yield line, dict(zip(names, cells, strict=True)), is_torn
-            line = lines.number + 1
-    except csv.Error as error:
-        raise fault(log, line, f"this is no CSV: {error}") from None
+    for cells in _cells(csv.reader(text, delimiter=delimiter)):
+        if cells and not is_checked:
+            _check_columns(log, part, dict.fromkeys(names), columns)
+            is_checked = True
+        is_torn = not lines.has_end or lines.number in log.torn
+        if isinstance(cells, csv.Error):
+            bad.add(fault(log, line, f"this is no CSV: {cells}"), is_torn=is_torn)
+        elif cells and lines.is_over and lines.number > line:
+            what = "quotes in this row are not closed, so all that follows would be in them"
+            bad.add(fault(log, line, what), is_torn=log.is_cut and until is None)
+        elif cells and len(cells) != len(names):
+            what = f"{len(cells)} cells, where the first line names {len(names)} columns"
+            bad.add(fault(log, line, what), is_torn=is_torn)
+        elif cells and cells != names:  # which stand there again where tables were put together
+            yield line, dict(zip(names, cells, strict=True)), is_torn
+        line = lines.number + 1
+
+
+def _cells(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
+    """Row by row, or what is wrong with one: the reader goes on with the next line."""
+    while True:
+        try:
+            yield next(reader)
+        except csv.Error as error:
+            yield error
+        except StopIteration:
+            return
 
 
 def _is_parquet(log: LogText) -> bool:
@@ -281,16 +300,34 @@ def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
     """All parts, one after the other: what was copied for others to read is of no use here."""
     bad.begin()
     number = 0
-    for first, part in log.parts:
+    for _, part in log.parts:
+        is_checked = False
         with _opened(part) as file:
             for batch in file.iter_batches(ROWS_AT_ONCE):
-                for content in batch.to_pylist():
-                    if number == first:
-                        _check_columns(log, part, content, columns)
+                try:
+                    contents = batch.to_pylist()
+                except (OverflowError, ValueError):
+                    contents = _values(batch)
+                for content in contents:
                     number += 1
+                    if isinstance(content, Exception):
+                        bad.add(fault(log, number, f"a value is too large: {content}"))
+                        continue
+                    if not is_checked:
+                        _check_columns(log, part, content, columns)
+                        is_checked = True
                     yield number, content, False
                 if log.is_cut:
                     return
+
+
+def _values(batch: Any) -> Iterator[dict[str, Any] | Exception]:
+    """Row by row, or what is wrong with one: a column of times holds more than Python can, as where a database has infinity."""
+    for at in range(batch.num_rows):
+        try:
+            yield batch.slice(at, 1).to_pylist()[0]
+        except (OverflowError, ValueError) as error:
+            yield error
 
 
 @contextmanager
@@ -317,6 +354,17 @@ def _kind_names(columns: TableColumns) -> dict[str, str]:
 def _process(row: TableRow, kind: str) -> str:
     """Where a row happened."""
     return row.text("process") or row.text("sender" if kind == SEND else "receiver")
+
+
+def _key(sender: str, message: str) -> str:
+    """What a message is called in all of a table: by itself, unless that would be taken for one with a sender."""
+    return json.dumps([sender, message]) if sender or message.startswith("[") else message
+
+
+def _sender(key: str) -> str:
+    """Who sent it, if that is part of what it is called."""
+    found: str = json.loads(key)[0] if key.startswith("[") else ""
+    return found
 
 
 # ---- with clocks
@@ -431,8 +479,9 @@ class _Table:
             each if len(each) <= KIND_SHOWN_MAX else f"{each[: KIND_SHOWN_MAX - 1]}…" for each in self._others
         ]
         more = ", ..." if len(shown) > KINDS_SHOWN_MAX else ""
+        where = "in the beginning of" if self._log.is_cut else "of"
         raise UsageError(
-            f"no row of {self._log.said} is a send or a receipt: the kinds in column {self._columns.map['kind']!r} are "
+            f"no row {where} {self._log.said} is a send or a receipt: the kinds in column {self._columns.map['kind']!r} are "
             f"{', '.join(shown[:KINDS_SHOWN_MAX]) or 'empty'}{more}. Map another column (--map kind=COLUMN), or say what they "
             "mean (--kinds send=A,B receive=C)"
         )
@@ -449,7 +498,7 @@ class _Table:
             sender = sender or _process(row, kind)
         if not row.text("message") and kind != EVENT:
             raise fault(self._log, row.line, "the row names no message")
-        key = json.dumps([sender, row.text("message")]) if sender else row.text("message")
+        key = _key(sender, row.text("message"))
         if kind:
             target = self._process_of(row, "receiver") if kind == SEND and row.text("receiver") else None
             place = self._at(row, _process(row, kind), kind)
@@ -502,6 +551,11 @@ class _Table:
     def _write_all(self, directory: Path, base: sqlite3.Connection) -> None:
         timed = any(name in self._columns.map for name in ("time", "sent", "received"))
         (origin,) = base.execute("SELECT min(time) FROM step").fetchone()
+        if origin is None:
+            sent, received = self._columns.map["sent"], self._columns.map["received"]
+            raise UsageError(
+                f"no row of {self._log.said} was sent or received: there is nothing in columns {sent!r} and {received!r}"
+            )
         delivers = bool(base.execute("SELECT 1 FROM step WHERE what = 'deliver' LIMIT 1").fetchone())
         self._found.repeated = base.execute(
             "SELECT count(*) FROM step JOIN sent USING (key) WHERE what = 'send' AND step.id != sent.step "
@@ -543,10 +597,10 @@ class _Table:
         )
         highest = dict(base.execute("SELECT process, max(seq) FROM sent GROUP BY process").fetchall())
         for key, count in rows:
-            if "sender" not in self._columns.map or not key.startswith("["):
+            if not (sender := _sender(key)):
                 self._found.unmatched += count
                 continue
-            process = self._names.setdefault(json.loads(key)[0], len(self._names))
+            process = self._names.setdefault(sender, len(self._names))
             highest[process] = highest.get(process, 0) + 1
             base.execute("INSERT INTO unsent VALUES (?, ?, ?)", (key, process, highest[process]))
 

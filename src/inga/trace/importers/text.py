@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from inga.model.errors import TraceError, UsageError
 from inga.trace.importers.record import BadLines, NotJson, Skipped, fault, parse_object
-from inga.trace.importers.source import LogText
+from inga.trace.importers.source import LogText, is_utf8
 
 WINDOW = 1 << 22  # characters
 RECORD_MAX = 1 << 20
@@ -70,7 +70,8 @@ def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO
         if path.exists() and not path.is_file():
             raise UsageError(f"{log.said} is not a plain file, and logs are read twice")
         # A byte order mark, as some editors write it, is no text.
-        plain = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        encoding = log.encoding or encoding
+        plain = "utf-8-sig" if is_utf8(encoding) else encoding
         return path.open(encoding=plain, newline=newline, errors=UP_TO_ITS_END)
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
@@ -110,7 +111,7 @@ def find_records(
     with open_text(log, encoding) as file:
         for _ in range(first - 1):
             file.readline()
-        parts = _Parts(file)
+        parts = Parts(file)
         done = first - 1
         for until in [*(at for at, _ in log.parts[1:]), None]:
             parts.begin(None if until is None else max(until - done, 0))
@@ -118,8 +119,8 @@ def find_records(
             done = max(until or 0, done)
 
 
-class _Parts:
-    """Text in parts, each of which ends as a file does: no record begins in one and ends in another."""
+class Parts:
+    """Text in parts, each of which ends as a file does: no record or document begins in one and ends in another."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -132,7 +133,7 @@ class _Parts:
     def read(self, size: int) -> str:
         if self._left == 0:
             return ""
-        text, self._rest = self._rest + self._file.read(size - len(self._rest)), ""
+        text, self._rest = self._rest + self._file.read(max(size - len(self._rest), 0)), ""
         if self._left is None:
             return text
         ends = text.count("\n")
@@ -151,7 +152,7 @@ class _Search:
         self,
         log: LogText,
         encoding: str,
-        file: _Parts,
+        file: Parts,
         pattern: re.Pattern[str],
         delimiter: re.Pattern[str] | None,
         skipped: Skipped,

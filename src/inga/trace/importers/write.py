@@ -67,10 +67,6 @@ class ImportOptions:
     bad: int = 0  # lines that may be left out
     progress: Progress = lambda done: None
 
-    @property
-    def is_utf8(self) -> bool:
-        return self.encoding.lower() in ("utf-8", "utf8")
-
     def guarantees(self, format: list[str]) -> list[str]:
         """What a trace claims, given what its format allows."""
         return [each for each in dict.fromkeys([*format, *self.claims]) if each not in self.disclaims]
