@@ -79,7 +79,7 @@ def test_newcomers_that_all_lack_it_begin_anew(over: str) -> None:
     sim, cathy, dave = joined(over)
     sim.link("alice", "dave").delay = 60.0
     come = cathy.stack.layer("session").handover._come  # type: ignore[union-attr]
-    while len(come.get("sheet", b"")) < PIECE:
+    while "sheet" not in come or len(come["sheet"].data) < PIECE:
         assert lack(cathy) and lack(dave)
         sim.run(until=sim.now + 0.001)
     sim["alice"].crash()

@@ -9,11 +9,12 @@ from inga.model.errors import WouldBlock
 from inga.obg import Abort, ObjectClass, method
 from inga.objects.layer import ObjectOrder
 from inga.recipes import Options
-from inga.session.handover import PIECE, PIECES
+from inga.session.handover import PIECE, PIECES, EarlyPieces
 from inga.session.session import Session
 from inga.sim import Sim
 from inga.sim.memory import leaks
 from inga.sim.site import Site
+from inga.wire.told import Told
 
 NAMES = ("alice", "bob", "cathy", "dave")
 DETECT = 0.5
@@ -197,7 +198,7 @@ def kept(sim: Sim) -> int:
     for site in (site for site in sim.sites if site.is_member):
         session, order = site.stack.layer("session"), site.stack.layer("object")
         assert isinstance(session, Session) and isinstance(order, ObjectOrder)
-        found += sum(map(len, session.handover._given.values())) + len(order._late._at_first)
+        found += sum(map(len, session.handover._given.values())) + len(order._late._given)
     return found
 
 
@@ -221,3 +222,60 @@ def test_what_newcomers_were_given_is_kept_until_they_have_it(fate: str) -> None
     here = [site for site in sim.sites if site.is_member]
     assert all(site.state("book") == sim["alice"].state("book") for site in here)
     assert {where for site in here for where, _ in leaks(site.stack)} <= {"State.value", "State._base"}
+
+
+@pytest.mark.parametrize("over", ["vector", "object"])
+def test_pieces_come_in_any_order(over: str) -> None:
+    """One question brings eight pieces, however they overtake each other: by time, a state of forty takes few round trips more
+    than five."""
+    pieces, delay = 5 * PIECES, 0.05
+    data = random.Random(5).randbytes(pieces * PIECE)
+    faults = Faults(delay_min=0.01, delay_max=delay)
+    taken: list[bytes] = []
+    if over == "object":
+        sim = group("object", {"book": Book}, faults=faults)
+        for at in range(0, len(data), PIECE):
+            sim["alice"].call("book", "write", data[at : at + PIECE])
+    else:
+        give = lambda site: iter([data])  # noqa: E731
+        sim = Sim(
+            *NAMES, order=over, faults=faults, record=False, give=give, take=lambda site, it: taken.append(it)
+        )
+    sim.run(5.0)
+    erin = sim.join("erin")
+    while erin.newcomer is not None:
+        sim.run(sim.now + 0.001)
+    since = sim.now
+    while erin.objects.lacks() if over == "object" else not taken:  # type: ignore[union-attr]
+        sim.run(sim.now + 0.01)
+    assert sim.now - since < (2 * pieces // PIECES) * 2 * delay, (
+        "one piece for each question would take eight times as long"
+    )
+    assert (
+        (b"".join(sorted(erin.state("book"))) == b"".join(sorted(sim["bob"].state("book"))))
+        if over == "object"
+        else taken == [data]
+    )
+
+
+def test_early_pieces_wait_for_those_before_and_are_few() -> None:
+    early, told = EarlyPieces(), Told({})
+
+    def places(expected: int, offset: int, size: int = 10) -> list[int]:
+        found = early.in_turn(expected, offset, bytes([offset // 10 % 256]) * size, told)
+        return [body[0] for body, _ in found]
+
+    assert places(0, 20) == places(0, 10) == []
+    assert places(0, 20) == [], "once more"
+    assert places(0, 0) == [0, 1, 2]
+    assert early._pieces == {}
+    assert places(30, 10) == [], "what has come already is nothing new"
+    assert places(30, 50) == [] and places(30, 45) == []
+    assert places(30, 30, 20) == [3, 5], "and what no longer fits is dropped"
+    assert early._pieces == {}
+    for place in range(70, 70 + 10 * PIECES + 20, 10):
+        assert places(60, place) == []
+    assert len(early._pieces) == PIECES
+    early._pieces.clear()
+    assert places(60, 60 + PIECES * PIECE) == [] and early._pieces == {}, "no question reaches as far"
+    assert places(60, 60 + PIECES * PIECE - 1) == [] and len(early._pieces) == 1

@@ -39,7 +39,7 @@ REMINDS, REMINDS_MAX = 0.5, 30.0
 """Seconds before one who keeps a state for another asks whether it has come: first, and after doubling."""
 
 PIECE, HEAD = 16 * 1024, 512
-"""Octets of a piece, at most, and reckoned for what goes with it."""
+"""Octets of a piece, at most, and reckoned for what goes with it; of a small packet at most half."""
 
 PIECES = 8
 """Pieces for one question."""
@@ -52,7 +52,7 @@ def piece_size(stack: Stack) -> int:
     """Octets of a state that one packet carries: if they took more, each loss would cost all of them."""
     packet_max = stack.chain.hook("packet_max")
     room = stack.wire.body_max if packet_max is None else packet_max()
-    return max(min(PIECE, room - HEAD), 64)
+    return max(min(PIECE, room - min(HEAD, room // 2)), 64)
 
 
 def note_state(stack: Stack, giver: int, octets: int, of: str) -> None:
@@ -62,12 +62,46 @@ def note_state(stack: Stack, giver: int, octets: int, of: str) -> None:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class EarlyPieces:
+    """Pieces of a state that came before their turn: a network may deliver those of one question in any order."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, tuple[bytes, Told]] = {}  # by their places
+
+    def in_turn(self, expected: int, offset: int, body: bytes, told: Told) -> list[tuple[bytes, Told]]:
+        """The pieces whose turn it is now that this one has come, where the next one expected begins there."""
+        if offset > expected:
+            if offset - expected < PIECES * PIECE and len(self._pieces) < PIECES:
+                self._pieces[offset] = body, told
+            return []
+        found: list[tuple[bytes, Told]] = []
+        following: tuple[bytes, Told] | None = (body, told) if offset == expected else None
+        while following is not None:
+            found.append(following)
+            expected += len(following[0])
+            following = self._pieces.pop(expected, None)
+        self._pieces = {place: piece for place, piece in self._pieces.items() if place > expected}
+        return found
+
+
+class _Coming:
+    """A state that comes."""
+
+    __slots__ = ("asked_from", "data", "early")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.early = EarlyPieces()
+        self.asked_from = 0  # where the last question began
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Handover:
     """Asks for states, and gives them; part of the session."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._come: dict[str, bytearray] = {}  # of each state that we lack, what has come
+        self._come: dict[str, _Coming] = {}  # of each state that we lack, what has come
         self._among: dict[
             str, list[int]
         ] = {}  # of each that newcomers have to find among themselves: which newcomers
@@ -121,17 +155,21 @@ class Handover:
         lack = self._lacking().get(topic)
         if lack is None:
             return
-        come = self._come.setdefault(topic, bytearray())
         if total > STATE_MAX or offset + len(packet.body) > total:
             raise WireError("malformed", "a state larger than it says, or than any")
-        if offset != len(come):
+        coming = self._come.setdefault(topic, _Coming())
+        come, size = coming.data, len(packet.body)
+        pieces = coming.early.in_turn(len(come), offset, bytes(packet.body), told)
+        if not pieces:
             return
-        come += packet.body
+        for body, _ in pieces:
+            come += body
         self._again.reset()
-        if len(come) == total:
-            self._take(topic, bytes(self._come.pop(topic)))
+        if len(come) >= total:
+            del self._come[topic]
+            self._take(topic, bytes(come[:total]))
             note_state(stack, packet.src, total, topic)
-        elif len(come) // max(len(packet.body), 1) % PIECES == 0:
+        elif len(come) - coming.asked_from >= PIECES * size:
             self._ask(topic, lack)
 
     def on_none(self, told: Told) -> None:
@@ -194,7 +232,10 @@ class Handover:
             if not among
             else self._choose(topic, lack)
         )
-        offset = len(self._come.get(topic, b""))
+        coming = self._come.get(topic)
+        offset = 0 if coming is None else len(coming.data)
+        if coming is not None:
+            coming.asked_from = offset
         for member in whom:
             self._say(member, "ask", {"topic": topic, "offset": offset, "among": among})
 

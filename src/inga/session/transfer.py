@@ -34,6 +34,7 @@ from inga.session.handover import (
     REMINDS,
     REMINDS_MAX,
     STATE_MAX,
+    EarlyPieces,
     note_state,
     piece_size,
 )
@@ -89,6 +90,7 @@ class IncomingState:
     def __init__(self, cut: View) -> None:
         self.cut = cut  # it is that of those who have taken everything before this view
         self.pieces: list[bytes] = []  # what has come and the driver has not fetched
+        self.early = EarlyPieces()
         self.offset = 0
         self.is_whole = False
         self.is_given_up = False  # nobody has it
@@ -321,27 +323,29 @@ class Transfer:
 
     def on_state(self, packet: Packet, told: Told) -> None:
         stack, incoming = self._session.stack, self.incoming
-        offset, asks, is_all = told.large("offset"), told.flag("ask"), told.flag("all")
+        offset, is_all = told.large("offset"), told.flag("all")
+        told.flag("ask")  # which has to be there, too
         person = stack.view.members[packet.src].identity
         if not self.lacks and is_all:
             self._say(packet.src, "fetch", {"offset": offset, "all": True})
         if not self.lacks or incoming is None or (self._is_anew and stack.closing):
             return
-        if self._donor not in (None, person) or offset != incoming.offset:
+        if self._donor not in (None, person) or (self._donor is None and offset != incoming.offset):
             return
         if offset + len(packet.body) > STATE_MAX:
             raise WireError("malformed", "a state larger than any")
         self._donor = person
-        incoming.offset += len(packet.body)
-        incoming.pieces.append(bytes(packet.body))
-        self._since, self._is_warned = stack.now, False
-        self._again.reset()
-        self.wake = stack.now + self._again.next(stack.rng)
-        if is_all:
-            incoming.is_whole, self.lacks, self.wake, self._refusal = True, False, NEVER, None
-            note_state(stack, packet.src, incoming.offset, self.wants)
-        if asks:
-            self._fetch()
+        for body, piece in incoming.early.in_turn(incoming.offset, offset, bytes(packet.body), told):
+            incoming.offset += len(body)
+            incoming.pieces.append(body)
+            self._since, self._is_warned = stack.now, False
+            self._again.reset()
+            self.wake = stack.now + self._again.next(stack.rng)
+            if piece.flag("all"):
+                incoming.is_whole, self.lacks, self.wake, self._refusal = True, False, NEVER, None
+                note_state(stack, packet.src, incoming.offset, self.wants)
+            if piece.flag("ask"):
+                self._fetch()
 
     def on_stateless(self, src: int, told: Told) -> None:
         """Nobody gives a state; or one who was to give it cannot, and another one is to be chosen."""
