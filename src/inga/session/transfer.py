@@ -343,6 +343,7 @@ class Transfer:
             self.wake = stack.now + self._again.next(stack.rng)
             if piece.flag("all"):
                 incoming.is_whole, self.lacks, self.wake, self._refusal = True, False, NEVER, None
+                incoming.early = EarlyPieces()
                 note_state(stack, packet.src, incoming.offset, self.wants)
             if piece.flag("ask"):
                 self._fetch()

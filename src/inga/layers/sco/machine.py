@@ -227,7 +227,8 @@ class ScoMachine(Talking):
         remote = self._remote(dst)
         together = bool(self.settings.multicast_from) and len(remote) >= self.settings.multicast_from
         if together:
-            own.lsns = tuple([(m, self.lsn[m]) for m in members_of(dst) if m not in self.gone])
+            # Those that are gone are named, too: else nobody sees that this was for all.
+            own.lsns = tuple([(m, self.lsn[m]) for m in members_of(dst)])
         copies = self._copies(own, remote, together)
         mine = self._copies(own, [self.me], False) if dst >> self.me & 1 else []
         self.seq += 1
