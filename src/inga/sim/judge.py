@@ -229,7 +229,8 @@ def _has_lost_majority(sim: Sim) -> bool:
     """Whether all who are left are paused, and have to be: too many of their last view are gone without a word."""
     there = [site for site in sim.sites if site.newcomer is None and not site.has_left]
     members = [site for site in there if not site.stack.leaving]
-    if not members or any(site.stack.paused is None for site in members):
+    # One that gave its membership up before it had met anybody does not call that a pause, and is in no view, either.
+    if not members or any(site.stack.paused is None and not site.stack.is_homeless for site in members):
         return False
     view = max((site.stack.view for site in members), key=lambda view: view.number)
     fates = [_fate(sim, person, view) for person in view.members]
