@@ -18,6 +18,7 @@ from inga.session.session import Session
 from inga.session.silence import BEATS
 from inga.sim.memory import leaks
 from inga.sim.simulator import Sim, Unquiet
+from inga.sim.site import Site
 from inga.sim.swarm import Plan
 from inga.trial.result import packets_sent
 from inga.trial.workload import HEADER
@@ -113,7 +114,7 @@ def judge(plan: Plan) -> list[Finding]:
 
 def _speak(sim: Sim, bounds: Bounds) -> list[Finding]:
     """One after the other says something: what others say could set free what is stuck."""
-    speakers = [site for site in sim.sites if site.is_member and site.stack.paused is None]
+    speakers = [site for site in sim.sites if site.is_member and not _is_away(site)]
     speakers.sort(key=lambda site: not site.receipts)  # who has sent before is more likely to be stuck
     for site in speakers[:SPEAKERS_MAX]:
         site.say(HEADER, None)
@@ -229,13 +230,17 @@ def _has_lost_majority(sim: Sim) -> bool:
     """Whether all who are left are paused, and have to be: too many of their last view are gone without a word."""
     there = [site for site in sim.sites if site.newcomer is None and not site.has_left]
     members = [site for site in there if not site.stack.leaving]
-    # One that gave its membership up before it had met anybody does not call that a pause, and is in no view, either.
-    if not members or any(site.stack.paused is None and not site.stack.is_homeless for site in members):
+    if not members or not all(map(_is_away, members)):
         return False
     view = max((site.stack.view for site in members), key=lambda view: view.number)
     fates = [_fate(sim, person, view) for person in view.members]
     old = [name not in view.joined for name in view.names]
     return not (_suffices(fates) and (not view.attempt or _suffices(compress(fates, old))))
+
+
+def _is_away(site: Site) -> bool:
+    """Whether it is paused, or in no view: one that gave its membership up before it had met anybody calls that no pause."""
+    return site.stack.paused is not None or site.stack.is_homeless
 
 
 def _fate(sim: Sim, person: Member, view: View) -> bool | None:
