@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import inga
+from inga.keys.secret import Secret
 from inga.net.address import Interface, Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import MulticastCarrier
 from inga.recipes import Recipe, find
@@ -56,6 +57,30 @@ async def joined(name: str, **options: Any) -> None:
 def test_what_cannot_be_meant(run: Run, options: dict[str, Any], words: str) -> None:
     with pytest.raises(inga.UsageError, match=words):
         run(joined("alice", **{"members": MEMBERS, "via": NOWHERE, "interface": "lo", **options}))
+
+
+@pytest.mark.parametrize("options", [{}, {"secret": Secret(bytes(32))}], ids=["plain", "secured"])
+@pytest.mark.parametrize(
+    ("group", "name", "members"),
+    [
+        ("lunch", "al\udcfe", None),
+        ("lunch", "al\udcfe", ["al\udcfe", "bob"]),
+        ("lunch", "alice", ["alice", "al\udcfe"]),
+        ("al\udcfe", "alice", None),
+        ("al\udcfe", "alice", MEMBERS),
+    ],
+)
+def test_a_name_with_half_a_character_in_it(
+    run: Run, group: str, name: str, members: list[str] | None, options: dict[str, Any]
+) -> None:
+    """As of an argument that is no UTF-8."""
+
+    async def main() -> None:
+        async with inga.join(group, name, members=members, via=NOWHERE, interface="lo", **options):
+            pass
+
+    with pytest.raises(inga.UsageError, match=r"'al\\udcfe' is no name: there is half a character in it"):
+        run(main())
 
 
 @pytest.mark.parametrize(

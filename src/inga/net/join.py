@@ -83,6 +83,8 @@ async def _membership(
     """A member from beginning to end."""
     said = complete(options)
     states = StateHooks.of(said)
+    for text in (group, name, *(members or ())):
+        _refuse_halves(text)
     recipe = _check(name, members, order, late=late, detect=said["detect"])
     refuse_unsafe(recipe, said["unsafe"])
     is_open = members is None
@@ -368,6 +370,16 @@ async def _carrier(
     if place.kind == "unicast":
         return UnicastCarrier(me, where, hosts)
     return TcpCarrier(me, where, hosts, late=late)
+
+
+def _refuse_halves(name: str) -> None:
+    """Refuse what no member can write: an argument of a program that is no UTF-8 is read as halves of characters."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{name!r} is no name: there is half a character in it, as in text that is no UTF-8"
+        ) from None
 
 
 def _refuse_seeds(place: Via, members: Sequence[str] | Mapping[str, str] | None, seeds: Seeds | None) -> None:
