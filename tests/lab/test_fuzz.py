@@ -188,6 +188,21 @@ def test_samples_are_of_every_order_and_hold_every_word() -> None:
     assert not heard - set(native.WORDS), "these have no sample: add them to `WORDS`"
 
 
+def test_members_in_every_situation_hear_every_word_with_any_text_in_it() -> None:
+    situations: dict[Any, set[str]] = {}
+    for each in DECODERS["members/texts"].samples:
+        words = json.loads(each.octets[2:])
+        who = pickle.loads(native.arrivals()[int.from_bytes(each.octets[:2])].stack or b"")
+        situations.setdefault(native._situation(who), set()).add(words["do"])
+        for field in each.fields:
+            old = each.octets[field.start : field.end]
+            assert field.form is Form.TEXT and isinstance(json.loads(old), str | list), old
+    assert {*situations} >= {"newcomer", "homeless", "closing", True, False}
+    assert all(words >= set(native.WORDS) for words in situations.values())
+    tried = b"".join(octets_of("members/texts", seed) for seed in range(300))
+    assert all(odd in tried for odd in (b"\\ud800", b"\\u0000", b"\\u001b", b'""', b"x" * 5000))
+
+
 def test_fields_are_where_they_are_said_to_be() -> None:
     made = sample(b'{"a": [1, {"b": "x"}], "c": null}', json_values)
     values = [made.octets[each.start : each.end] for each in made.fields if each.form is Form.VALUE]

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import inga
+from inga.keys.secret import Secret
 from inga.net.address import Interface, Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import MulticastCarrier
+from inga.recipes import Recipe, find
 
 from .helpers import CARRIERS, LOOPS, FreePort, Party, Place, Run, texts, until
 
@@ -55,6 +57,30 @@ async def joined(name: str, **options: Any) -> None:
 def test_what_cannot_be_meant(run: Run, options: dict[str, Any], words: str) -> None:
     with pytest.raises(inga.UsageError, match=words):
         run(joined("alice", **{"members": MEMBERS, "via": NOWHERE, "interface": "lo", **options}))
+
+
+@pytest.mark.parametrize("options", [{}, {"secret": Secret(bytes(32))}], ids=["plain", "secured"])
+@pytest.mark.parametrize(
+    ("group", "name", "members"),
+    [
+        ("lunch", "al\udcfe", None),
+        ("lunch", "al\udcfe", ["al\udcfe", "bob"]),
+        ("lunch", "alice", ["alice", "al\udcfe"]),
+        ("al\udcfe", "alice", None),
+        ("al\udcfe", "alice", MEMBERS),
+    ],
+)
+def test_a_name_with_half_a_character_in_it(
+    run: Run, group: str, name: str, members: list[str] | None, options: dict[str, Any]
+) -> None:
+    """As of an argument that is no UTF-8."""
+
+    async def main() -> None:
+        async with inga.join(group, name, members=members, via=NOWHERE, interface="lo", **options):
+            pass
+
+    with pytest.raises(inga.UsageError, match=r"'al\\udcfe' is no name: there is half a character in it"):
+        run(main())
 
 
 @pytest.mark.parametrize(
@@ -155,6 +181,35 @@ def test_a_directory_with_another_trace(run: Run, place: Place, tmp_path: Path) 
     with pytest.raises(inga.TraceError, match="cannot be written"):
         run(joined("alice", **where, trace=tmp_path / "file"))
     gc.collect()  # a group that never was would warn
+
+
+@pytest.mark.parametrize("via", CARRIERS)
+def test_one_that_does_not_know_the_order_of_the_group_leaves_it_at_once(
+    run: Run, place: Place, free_port: FreePort, monkeypatch: pytest.MonkeyPatch, via: str
+) -> None:
+    """The others have changed to one that came with a later version: they are told, and nothing stays open."""
+
+    def earlier(name: str) -> Recipe:
+        return find("what is to come" if name == "fifo" else name)
+
+    async def main() -> None:
+        where, port = place(via, 1), free_port()
+        mine = {} if via == "udp" else {"address": f"127.0.0.1:{port}"}
+        async with inga.join("lunch", "alice", **where, order="vector") as alice:
+            await alice.use("fifo")
+            monkeypatch.setattr("inga.net.join.find", earlier)
+            with pytest.raises(inga.UsageError, match="no order 'what is to come'"):
+                await joined("bob", late=True, **where, **mine)
+            await until(lambda: alice.view.left == ("bob",))
+            assert alice.view.names == ("alice",)
+            if via != "udp":
+                kind = socket.SOCK_STREAM if via == "tcp" else socket.SOCK_DGRAM
+                with closing(socket.socket(socket.AF_INET, kind)) as mine_again:
+                    mine_again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    mine_again.bind(("127.0.0.1", port))
+
+    run(main())
+    gc.collect()
 
 
 @pytest.mark.parametrize("loop", LOOPS)

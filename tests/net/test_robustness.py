@@ -30,6 +30,7 @@ from inga.net.tcp import (
     TcpCarrier,
 )
 from inga.recipes import Options, find
+from inga.secure.shares import SHARE, FairSupply
 from inga.session.session import Session
 from inga.stack.native import Outsider
 from inga.stack.stack import Stack
@@ -351,6 +352,32 @@ def test_an_impostor_that_is_there_first_does_not_keep_a_member_out(
                 assert await texts(alice, 1) == ["to alice"]
             for _, writer in calls:
                 writer.close()
+
+    run(main(), loop=loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_who_claims_many_hosts_has_the_share_of_one(run: Run, free_port: FreePort, loop: str) -> None:
+    """What is shared out goes by the host that calls, and what is answered by the place that it says."""
+    count, most = 20, 64.0
+    places = [(f"10.0.0.{number}", 80) for number in range(count)]
+
+    async def main() -> None:
+        carrier, heard = TcpCarrier(0, [f"127.0.0.1:{free_port()}"], Hosts()), list[Any]()
+        await carrier.open(lambda burst: heard.extend(address for _, address in burst))
+        calls = [await asyncio.open_connection(*carrier.place) for _ in places]
+        for place, (_, writer) in zip(places, calls, strict=True):
+            writer.write(greeting(place) + frame(b"knock"))
+        await until(lambda: len(heard) == count)
+        assert {*heard} == {*places} == {*carrier.connections}
+        turns = FairSupply(0.0, most)
+        while not turns.is_busy(0.0):
+            turns.take("somebody:1", 0.0)
+        assert sum(turns.take(address, 0.0) for address in heard) == most / SHARE
+        assert not turns.take(("127.0.0.1", 1), 0.0) and turns.take(places[0], 0.0)
+        for _, writer in calls:
+            writer.close()
+        carrier.close()
 
     run(main(), loop=loop)
 

@@ -166,6 +166,26 @@ def test_words_of_a_handshake_are_of_the_process_whose_words_are_handed_on(wire:
     assert alice.rejected["impostor"] == 2 and wire.answers("alice") == []
 
 
+@pytest.mark.parametrize("begins", ["alice", "cathy"])
+def test_proofs_of_a_process_are_not_taken_under_the_number_of_another(wire: Wire, begins: str) -> None:
+    """Though they are right: else what is for her would go the way that somebody else is said to speak by."""
+    alice, bob, cathy = wire.guards["alice"], wire.guards["bob"], wire.guards["cathy"]
+    ours, theirs, now = alice._handshake, cathy._handshake, wire.now
+    right, wrong = (WayRound(bob._handshake.id, process) for process in (theirs.id, b"somebody".ljust(16)))
+    asks, asked = (ours, theirs) if begins == "alice" else (theirs, ours)
+    proof = asked.answer(asked.read_knock(asked.read(asks.knock(now))[1]), str(right), now)
+    if begins == "cathy":
+        answer = theirs.read_answer(theirs.read(proof)[1])
+        assert answer is not None
+        other, public = theirs.judge(answer, now)
+        proof = theirs.confirm(public, other, answer.cookie)
+    assert alice.open([(proof, wrong)], now) == []
+    assert alice.rejected["impostor"] == 1 and wire.answers("alice") == []
+    assert alice.address_of("cathy") is None
+    alice.open([(proof, right)], now)
+    assert alice.rejected["impostor"] == 1 and alice.address_of("cathy") == right
+
+
 def test_nothing_is_handed_on_for_those_who_were_not_introduced(wire: Wire) -> None:
     """Nor between any others, nor to those who are not known."""
     alice, bob, cathy = wire.guards["alice"], wire.guards["bob"], wire.guards["cathy"]

@@ -11,6 +11,7 @@ from inga.model.view import Member
 from inga.secure.guard import (
     ADDRESSES_EACH,
     CHANNELS_EACH,
+    EXPECTED_MAX,
     HEARD_WITHIN,
     SILENT_MAX,
     GroupGuard,
@@ -401,3 +402,20 @@ def test_a_guard_is_not_pickled() -> None:
     guard = GroupGuard("lunch", "alice", known(), entropy=bytes, kind=AES)
     with pytest.raises(TypeError, match="keys"):
         pickle.dumps(guard)
+
+
+def test_the_attempt_that_is_under_way_is_the_last_to_be_forgotten(wire: Wire) -> None:
+    """However many were expected besides: what is repeated of it counts as much as what is new of others."""
+    in_first_view(wire)
+    alice = wire.guards["alice"]
+    attempts = [
+        view_of("alice", "cathy", number=2, attempt=attempt) for attempt in range(1, EXPECTED_MAX + 2)
+    ]
+    secrets = {each: bytes([each.attempt]) * 32 for each in attempts}
+    under_way, *others = attempts
+    for each in (under_way, *others[:-1], under_way, others[-1]):
+        alice.expect(tag(each), each, 0, secrets[each])
+    wire.enter(under_way, "alice")
+    keys = ViewKeys(tag(under_way), under_way, 1, secrets[under_way], 0.0, is_first=False, kind=AES)
+    said = packet(under_way, 1, b"hello")
+    assert wire.give("alice", joined(keys.sending.seal(said, wire.now)), "cathy") == [said]

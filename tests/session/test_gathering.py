@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from inga.model.view import Member
+from inga.model.errors import UsageError
+from inga.model.view import Member, View
 from inga.recipes import Options
 from inga.session.asking import HOST_FOR
+from inga.session.description import described
 from inga.session.gathering import (
     FACES_MAX,
     FRESH,
@@ -22,11 +24,12 @@ from inga.session.newcomer import PLACES_TOLD, Newcomer
 from inga.stack.native import Outsider
 from inga.stack.places import PLACE_MAX, PLACES_MAX, Places
 from inga.stack.stack import EVERYBODY
+from inga.wire.packet import OUTSIDE
 
 from ..stack.harness import joined
 from .test_changes import answer
 from .test_newcomer import asked, part
-from .town import Copy, Town
+from .town import Copy, Town, worded
 
 DAVE = Member("dave", 7)
 TICK = 0.01
@@ -350,6 +353,21 @@ def test_a_founder_that_has_met_nobody_gives_up_for_any_part(name: str) -> None:
     met.inject(name, other_part(1))
     met.wait(0.1)
     assert not met.session(name).parts.is_homeless, "who has met others stays with them"
+
+
+@pytest.mark.parametrize("order", ["what is to come", "", "miop"])
+def test_one_that_comes_back_to_an_order_that_it_cannot_follow_is_told_and_leaves(order: str) -> None:
+    """As one of an earlier version does; and whatever is said to it, nothing is raised."""
+    town = Town(3, options=Options(greet=True))
+    town.inject("bob", other_part(1))
+    town.wait(0.1, lambda copy: "bob" in (copy.source, copy.target))
+    bob, digest = town.member("bob"), town.session("bob").digest
+    view = View(2, (Member("zoe", 1), bob.member), order, processes=(0, 1), total=2)
+    words = worded(0, OUTSIDE, "welcome", **described(view), cuts=[0, 0], group=digest, missed={})
+    bob.receive([(words, "zoe")], now=town.now)
+    ready = bob.ready(now=town.now)
+    assert isinstance(ready.error, UsageError) and str(ready.error).startswith("'bob' cannot come back: ")
+    assert bob.leaving and any(b'"goodbye"' in joined(datagram) for _, datagram in ready.send)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ async def _membership(
     """A member from beginning to end."""
     said = complete(options)
     states = StateHooks.of(said)
+    for text in (group, name, *(members or ())):
+        _refuse_halves(text)
     recipe = _check(name, members, order, late=late, detect=said["detect"])
     refuse_unsafe(recipe, said["unsafe"])
     is_open = members is None
@@ -160,39 +162,39 @@ async def _membership(
         )
         door = _Door(carrier, newcomer, loop, file, is_addressed=is_addressed)
         await door.knock()
-    if newcomer is None:
-        where = members if isinstance(members, Mapping) else {}
-        people = tuple(Member(each, address=where.get(each, "")) for each in founders)
-        view = View(1, people, recipe.name, trace is not None, joined=tuple(founders))
-        me = founders.index(name)
-    else:
-        assert newcomer.view is not None
-        view, me = newcomer.view, newcomer.me
-        recipe = find(view.recipe)
-        layout = None
-        if is_open and view.number == 1:  # it was founded just now
-            founders = list(view.names)
-            layout = recipe.layout(founders, objects, chosen.protocol)
-    receipts = Receipts()
-    stack = Stack(
-        recipe.build(recipe.keep(chosen, order_said)),
-        me,
-        view,
-        rng=rng,
-        group=known_as,
-        lobby=group,
-        receipt=receipts,
-        datagram_max=carrier.datagram_max,
-        now=loop.time(),
-        birth=Random().getrandbits(30) + 1 if recipe.changes_with(said["detect"]) else None,
-        places=None if newcomer is None else newcomer.places,
-        guard=guard,
-        covers="header" if carrier.is_loopback else "all",  # memory does not change bits
-    )
-    carrier.learns(stack.addresses)
-    traces: LiveTraces | None = None
-    if trace is not None:
-        try:
+    try:
+        if newcomer is None:
+            where = members if isinstance(members, Mapping) else {}
+            people = tuple(Member(each, address=where.get(each, "")) for each in founders)
+            view = View(1, people, recipe.name, trace is not None, joined=tuple(founders))
+            me = founders.index(name)
+        else:
+            assert newcomer.view is not None
+            view, me = newcomer.view, newcomer.me
+            recipe = find(view.recipe)
+            layout = None
+            if is_open and view.number == 1:  # it was founded just now
+                founders = list(view.names)
+                layout = recipe.layout(founders, objects, chosen.protocol)
+        receipts = Receipts()
+        stack = Stack(
+            recipe.build(recipe.keep(chosen, order_said)),
+            me,
+            view,
+            rng=rng,
+            group=known_as,
+            lobby=group,
+            receipt=receipts,
+            datagram_max=carrier.datagram_max,
+            now=loop.time(),
+            birth=Random().getrandbits(30) + 1 if recipe.changes_with(said["detect"]) else None,
+            places=None if newcomer is None else newcomer.places,
+            guard=guard,
+            covers="header" if carrier.is_loopback else "all",  # memory does not change bits
+        )
+        carrier.learns(stack.addresses)
+        traces: LiveTraces | None = None
+        if trace is not None:
             manifest = manifest_of(
                 recipe,
                 founders,
@@ -205,25 +207,23 @@ async def _membership(
             )
             traces = LiveTraces(Path(trace), manifest, stack, founders=len(founders), full=full)
             stack.record(traces)
-        except BaseException:
-            if newcomer is not None:
-                door.turn_away()
-            carrier.close()
-            raise
-    refuses_concurrent = said["on_concurrent"] == "error"
-    live = Group(
-        group,
-        name,
-        stack,
-        carrier,
-        receipts,
-        is_addressed=is_addressed,
-        is_open=is_open,
-        refuses_concurrent=refuses_concurrent,
-        states=states,
-        on_forged=said["on_forged"],
-    )
-    live.traces = traces
+        refuses_concurrent = said["on_concurrent"] == "error"
+        live = Group(
+            group,
+            name,
+            stack,
+            carrier,
+            receipts,
+            is_addressed=is_addressed,
+            is_open=is_open,
+            refuses_concurrent=refuses_concurrent,
+            states=states,
+            on_forged=said["on_forged"],
+        )
+        live.traces = traces
+    except BaseException:  # who was let in may not know the order that the group has taken
+        carrier.close() if newcomer is None else door.turn_away()
+        raise
     try:
         if newcomer is None:
             await carrier.open(live.receive)
@@ -370,6 +370,16 @@ async def _carrier(
     if place.kind == "unicast":
         return UnicastCarrier(me, where, hosts)
     return TcpCarrier(me, where, hosts, late=late)
+
+
+def _refuse_halves(name: str) -> None:
+    """Refuse what no member can write: an argument of a program that is no UTF-8 is read as halves of characters."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{name!r} is no name: there is half a character in it, as in text that is no UTF-8"
+        ) from None
 
 
 def _refuse_seeds(place: Via, members: Sequence[str] | Mapping[str, str] | None, seeds: Seeds | None) -> None:

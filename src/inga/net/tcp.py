@@ -68,6 +68,12 @@ RECONNECT, RECONNECT_MAX = 0.05, 2.0
 """Seconds before a connection is tried again, at first and at most; and a random part of them."""
 
 
+class CallersPlace(tuple[str, int]):
+    """Where a caller says that it listens. Whoever shares something out among hosts goes by the one that calls."""
+
+    caller: str
+
+
 class TcpCarrier(Carrier):
     """One listening socket, and one connection with each other member."""
 
@@ -355,7 +361,9 @@ class _Connection(asyncio.BufferedProtocol):
             self.refuse("no greeting of a member")
             return False
         self._end_patience()
-        self._carrier.greeted(self, place)
+        claimed = CallersPlace(place)
+        claimed.caller = self.host
+        self._carrier.greeted(self, claimed)
         return True
 
     def _make_room(self, at: int, needed: int) -> None:

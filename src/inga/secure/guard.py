@@ -56,7 +56,8 @@ PAST_MAX = 4
 """Closed views whose datagrams are still opened: their senders may not know that they are closed."""
 
 EXPECTED_MAX = 4
-"""Views to come whose keys are known: attempts of a change."""
+"""Views to come whose keys are known: attempts of a change, those expected last. A member follows one at a time, and each ends
+those before it, so that the one it may install is always among them."""
 
 CHANNELS_MAX = 1024
 """Processes with which there is a channel; of more, one loses its own whose name is in no view of ours, if there is one: that
@@ -602,7 +603,10 @@ class GroupGuard:
 
     def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
         """This view may follow: what is said in it can be read from now on."""
-        known = (self._keys, *self._past, *self._expected.values())
+        expected = self._expected.pop((view.number, tag), None)
+        if expected is not None:  # the attempt that is under way is the last to be forgotten
+            self._expected[view.number, tag] = expected
+        known = (self._keys, *self._past, expected)
         if any(each is not None and each.is_of(view.number, tag) for each in known):
             return  # the same keys once more would count from the start
         keys = ViewKeys(tag, view, me, secret, self._now, is_first=False, kind=self._kind)

@@ -48,6 +48,9 @@ class FairSupply:
 
 
 def _host(address: Hashable) -> Hashable:
+    caller: Hashable = getattr(address, "caller", None)  # where it says that it is may be another host
+    if caller is not None:
+        return caller
     if isinstance(address, tuple):
         host: Hashable = address[0]
         return host

@@ -173,7 +173,12 @@ class Changes:
         if self.stack.guard is not None:
             secret = self.stack.guard.unwrap(host_told(told, view), told.text("secret"))
             self.stack.wire.prepare(view, secret)
-        self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
+        try:
+            layers = made(self._build, view.recipe)
+        except UsageError as error:  # the others have changed to an order that we do not know
+            self.stack.fail(UsageError(f"{self.stack.member.name!r} cannot come back: {error}"))
+            return
+        self.stack.views.install(view, layers, None, cuts)
 
     def go_on_alone(self) -> None:
         """Nobody lets us in: we go on in a view of our own, as the new member that we wanted to be. What we had not

@@ -36,6 +36,7 @@ class Form(Enum):
     DECIMAL = auto()  # a number as text
     VALUE = auto()  # of JSON
     ITEM = auto()  # of a list or an object of JSON, with the comma behind it
+    TEXT = auto()  # of JSON, or an empty list of them
     WORD = auto()  # of a text
     OCTETS = auto()
 
@@ -144,6 +145,15 @@ class _JsonFields:
         self._fields.append(Field(self._offset + start, self._offset + end, form))
 
 
+def json_texts(data: bytes) -> list[Field]:
+    """Texts of JSON at every depth, also those that are keys, and empty lists, which may be for texts."""
+    return [
+        each._replace(form=Form.TEXT)
+        for each in json_values(data)
+        if each.form is Form.VALUE and data[each.start : each.end].startswith((b'"', b"[]"))
+    ]
+
+
 def sample(octets: bytes, layout: FieldFinder) -> FuzzSample:
     """A sample with its fields, sorted by where they begin."""
     return FuzzSample(octets, tuple(sorted(layout(octets), key=lambda field: (field.start, field.end))))
@@ -163,6 +173,19 @@ _TEXTS = tuple(
     )
 )  # fmt: skip
 """Values of JSON of every type, and of sizes that something may not be made for."""
+
+_ODD_TEXTS = tuple(
+    b'"' + text.encode() + b'"'
+    for text in (
+        "", "\\ud800", "\\udfff", "a\\ud800b", "\\ud83d\\ude00", "\\u0000", "a\\u0000b", "\\u001b[2J\\u0007", "\\r\\n", "\\u0085\\u2028\\u202e",
+        " ", "\u00e9", "\u0663", "0", "-1", "%", "%ud800", "{}", "{0}", "%s", ":", "a:0", "a:1", "a:99999", ":1", "a:\u0663", "[::1]:1",
+        "a\\u0000:1", "\\ud800:1", "." * 70 + ":1", "x" * 70 + ":1", "x" * 300, "x" * 4096, "x" * 5000, "\u00e9" * 4096, "\\ud800" * 4096,
+        "0" * 4096, "9" * 5000, "a:" + "1" * 4000, "\\u0000" * 4096,
+        "file:x", "../../x", "/", "a b", "a\\tb", "fifo", "vector", "causal", "total", "object", "fifo with matrix=True", "nonsense",
+    )
+)  # fmt: skip
+"""Texts that something may not be made for: no characters, very many, halves of characters, some that steer terminals, some
+that look like what is known."""
 
 _WORDS = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b"%", b"%00", b"%ud800", b"-", b":", b"/", b",", b";", b"[", b"]", b"\n", b"\r",
           b"\xc2\x85", b"\xe2\x80\xa8", "\u0663".encode(), b"a" * 300, b"{", b"}", b'"', b"\\")  # fmt: skip
@@ -232,6 +255,9 @@ class Mutator:
                     depth = 850 + int(chance() * 150)
                     return b"[" * depth + b"]" * depth
                 return _TEXTS[int(chance() * len(_TEXTS))]
+            case Form.TEXT:
+                text = _ODD_TEXTS[int(chance() * len(_ODD_TEXTS))]
+                return b"[" + text + b"]" if old.startswith(b"[") else text
             case Form.WORD:
                 return _WORDS[int(chance() * len(_WORDS))]
             case _:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from inga.lab.fuzz.decoder import FuzzedDecoder
-from inga.lab.fuzz.mutate import Field, Form, FuzzSample, fields_of, json_values, sample, varints
+from inga.lab.fuzz.mutate import Field, Form, FuzzSample, fields_of, json_texts, json_values, sample, varints
 from inga.model.errors import WireError
 from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, SendId, Spoken, StartId
 from inga.model.packet import Packet
@@ -41,7 +41,7 @@ from inga.wire import (
     value,
     varint,
 )
-from inga.wire.packet import CHECK, COUNT_MAX, COVERED, HEAD, INDEX_MAX, OUTSIDE
+from inga.wire.packet import CHECK, COUNT_MAX, COVERED, HEAD, INDEX_MAX, OUTSIDE, group_id, view_of
 from inga.wire.told import Told, said
 
 MEMBERS, ME = 4, 1
@@ -96,6 +96,10 @@ ALIKE_MAX = 2
 """Datagrams of one order that have the same sections or the same word."""
 
 
+HOMELESS_MAX = 4
+"""Datagrams for members that are in no view any more."""
+
+
 class Arrival(NamedTuple):
     """A datagram on its way, and the member that it goes to."""
 
@@ -117,7 +121,27 @@ def arrivals() -> tuple[Arrival, ...]:
         for do, what in WORDS.items()
         for each in chance.sample(speaking, 4)
     ]
-    return (*found, *rare)
+    return (*found, *rare, *_homeless(found))
+
+
+def _homeless(found: Sequence[Arrival]) -> list[Arrival]:
+    """The same words for members that have just lost their view, which is rare."""
+    outside = [
+        each
+        for each in found
+        if _words_at(each.datagram) >= 0 and each.members > 1 and view_of(each.datagram) == OUTSIDE
+    ]
+    made: list[Arrival] = []
+    for each in outside:
+        stack: Stack | Newcomer | None = None if each.stack is None else pickle.loads(each.stack)
+        if not isinstance(stack, Stack) or stack.leaving or stack.closing or len(made) == HOMELESS_MAX:
+            continue
+        session = next((layer for layer in stack.layers if isinstance(layer, Session)), None)
+        if session is not None:
+            stack.advance(each.now)
+            session.changes.leave_home()
+            made.append(each._replace(stack=_frozen(stack)))
+    return made
 
 
 def _arrivals(order: str, seeds: Sequence[int]) -> Iterator[Arrival]:
@@ -197,6 +221,11 @@ def _saying(datagram: bytes, do: str, what: dict[str, Any]) -> bytes:
     end = _end_of_json(datagram, at)
     content = json.loads(datagram[at:end])
     words = said(do, **{key: value for key, value in (content | what).items() if key != "do"})
+    return _with_words(datagram, words, at, end)
+
+
+def _with_words(datagram: bytes, words: bytes, at: int, end: int) -> bytes:
+    """The same datagram with these words in the place of those from `at` to `end`."""
     before = at - 2 if datagram[at - 2] & 0x80 else at - 1
     return datagram[:before] + varint.pack([len(words)]) + words + datagram[end:]
 
@@ -576,10 +605,84 @@ def _receive(octets: bytes) -> None:
     known = arrivals()
     first = int.from_bytes(octets[:2])
     arrival = known[first % (1 << 15) % len(known)]
-    if arrival.stack is None:
-        return
+    if arrival.stack is not None:
+        _follow(arrival, octets[2:] if first >> 15 else _sealed(octets[2:]))
+
+
+def _told() -> list[FuzzSample]:
+    """Which arrival, in two octets, then words in the place of those that it has: what was said there; and to members in every
+    situation whatever can be said, as if it were about the one that hears it."""
+    found: dict[bytes, None] = {}
+    heard: Counter[Any] = Counter()
+    speaking = [(number, each) for number, each in enumerate(arrivals()) if _words_at(each.datagram) >= 0]
+    for number, each in speaking:
+        if each.stack is None:
+            continue
+        who: Stack | Newcomer = pickle.loads(each.stack)
+        at = _words_at(each.datagram)
+        content = json.loads(each.datagram[at : _end_of_json(each.datagram, at)])
+        found[number.to_bytes(2) + said(**content)] = None
+        situation = _situation(who), view_of(each.datagram) == OUTSIDE
+        heard[situation] += 1
+        if heard[situation] <= ALIKE_MAX:
+            for do, what in WORDS.items():
+                words = content | _about(who, what) | {"do": do}
+                found[number.to_bytes(2) + said(**words)] = None
+    return [sample(each, _told_fields) for each in found]
+
+
+def _situation(who: Stack | Newcomer) -> Any:
+    """What tells apart how members take the same words."""
+    if isinstance(who, Newcomer):
+        return "newcomer"
+    return (
+        "homeless"
+        if who.is_homeless
+        else "paused"
+        if who.paused
+        else "closing"
+        if who.closing
+        else who.me == 0
+    )
+
+
+def _about(who: Stack | Newcomer, what: dict[str, Any]) -> dict[str, Any]:
+    """These words of its group, about the one that hears them and the next view."""
+    member, number = who.member, 1 if isinstance(who, Newcomer) else who.view.number + 1
+    group = who.group if isinstance(who, Newcomer) else group_id(who.identity)
+    about: dict[str, Any] = json.loads(
+        json.dumps(what).replace(
+            '["a", 1, ""]', json.dumps([member.name, member.incarnation, member.address])
+        )
+    )
+    about |= {
+        "group": f"{group:08x}",
+        "spoken_in": 5,
+        "name": member.name,
+        "incarnation": member.incarnation,
+        "free": 1,
+    }
+    return about | ({"number": number} if "members" in what and "number" in what else {})
+
+
+def _told_fields(data: bytes) -> list[Field]:
+    return [Field(start + 2, end + 2, form) for start, end, form in json_texts(data[2:])]
+
+
+def _hear_told(octets: bytes) -> None:
+    """Let a member hear words."""
+    known = arrivals()
+    arrival = known[int.from_bytes(octets[:2]) % len(known)]
+    at = _words_at(arrival.datagram)
+    if arrival.stack is not None and at >= 0:
+        end = _end_of_json(arrival.datagram, at)
+        _follow(arrival, _sealed(_with_words(arrival.datagram, octets[2:], at, end)))
+
+
+def _follow(arrival: Arrival, datagram: bytes) -> None:
+    """What comes of a datagram, now and later."""
+    assert arrival.stack is not None
     who: Stack | Newcomer = pickle.loads(arrival.stack)  # of our own making
-    datagram = octets[2:] if first >> 15 else _sealed(octets[2:])
     batch = [(datagram, arrival.address)]
     for later in (0.0, 0.2, 5.0):
         now = arrival.now + later
@@ -589,8 +692,17 @@ def _receive(octets: bytes) -> None:
                 ahead(who.view.number + 1)  # as if somebody were in the next view
         who.tick(now)
         if isinstance(who, Stack):
-            who.ready(now=now)
+            ready = who.ready(now=now)
+            _read_by_people([*map(str, ready.notices), *who.view.names, str(ready.error or "")])
+        elif who.refused is not None:
+            _read_by_people([str(who.refused)])
         batch = []
+
+
+def _read_by_people(texts: Sequence[str]) -> None:
+    """What is written to a log or a file."""
+    for text in texts:
+        text.encode()
 
 
 DECODERS: Sequence[FuzzedDecoder] = (
@@ -641,4 +753,5 @@ DECODERS: Sequence[FuzzedDecoder] = (
     FuzzedDecoder("packets/history", _history, lambda octets: read_history(octets, 0.0), weight=400),
     FuzzedDecoder("told", _words, _hear, weight=2000, octet_seconds=2e-5),
     FuzzedDecoder("members", _received, _receive, errors=(), mend=partial(_mend_packet, start=2), weight=400, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
+    FuzzedDecoder("members/texts", _told, _hear_told, errors=(), weight=400, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
 )  # fmt: skip

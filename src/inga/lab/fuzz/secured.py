@@ -1,11 +1,13 @@
 """What secured groups read of those who are no members yet: words of a handshake, and those that others hand on,
-certificates, files of keys.
+certificates, files of keys; and what guards make of what others seal.
 
 A word is proven by its sender's knowledge of the secret, and a mutation of it would never be looked at. So the proof is made
 anew: what is tried here is what one that knows the secret could say.
 """
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -14,15 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 from inga.keys.secret import Secret
 from inga.lab.fuzz.decoder import FuzzedDecoder
-from inga.lab.fuzz.mutate import Field, Form, FuzzSample, sample, tokens
+from inga.lab.fuzz.mutate import Field, Form, FuzzSample, json_texts, sample, tokens
 from inga.model.errors import KeysError, WireError
+from inga.model.packet import Packet
+from inga.model.view import Member, View
 from inga.secure.carrying import CARRIED, CARRY, Handed
-from inga.secure.credentials import KnownSecret
-from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, ID, KNOCK, PROOF, TALKS, Handshake
-from inga.secure.sealing import KEY, Forged
+from inga.secure.credentials import Certified, Credentials, KnownSecret
+from inga.secure.guard import GroupGuard
+from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, ID, KNOCK, PROOF, TALKS, Handshake, process_of
+from inga.secure.sealing import AES, KEY, Forged
+from inga.stack.stack import EVERYBODY, joined
+from inga.wire.packet import encode, view_tag
+from inga.wire.told import said
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from inga.keys.identity import Identity
 
 NOW = 1e9
 ALICE, BOB = 0, 1
@@ -144,6 +154,98 @@ def _read_pem(octets: bytes) -> int:
     return len(read_pem(octets, "a file")[0])
 
 
+# ---- guards
+
+NAMES = ("alice", "bob")
+VIEW = View(1, tuple(map(Member, NAMES)), "fifo")
+CHANNEL, SECRET_OF_VIEW, PROOFS = 0, 1, 2
+"""What alice says to bob: anything over their channel; the secret of a view; from here on, who she is, in a handshake that
+bob or she began, with a secret or a certificate."""
+
+OURS = b'"$"'
+"""Stands for her certificate and her signature, which are others each time."""
+
+
+@cache
+def _identities() -> "dict[str, Identity]":
+    from inga.keys.authority import Authority
+
+    return {name: Authority(*_authority()).issue(name, now=NOW) for name in NAMES}
+
+
+def _sealed() -> list[FuzzSample]:
+    """What alice says, in one octet, then its content."""
+    key = said("key", tag=view_tag("lunch", VIEW), key="00" * KEY, asks=True)
+    outside = joined(encode(Packet(7, 0, b"hello"), 0, covers="nothing"))
+    handed = Handed(CARRIED, bytes(ID), _handshakes()[ALICE].knock(0.0)).encode()
+    who = {"name": "alice", "certificate": "$", "signature": "$"}
+    found = [(CHANNEL, key), (CHANNEL, outside), (CHANNEL, handed), (SECRET_OF_VIEW, b'"00 00"')]
+    found += [(mode, said(("answer", "confirm")[mode % 2], **who)) for mode in range(PROOFS, PROOFS + 4)]
+    return [sample(bytes((mode,)) + content, _sealed_fields) for mode, content in found]
+
+
+def _sealed_fields(data: bytes) -> list[Field]:
+    if data[1:2] in (b"{", b'"'):
+        return [Field(start + 1, end + 1, form) for start, end, form in json_texts(data[1:])]
+    return _octet_fields(data)[1:]
+
+
+def _open_sealed(octets: bytes) -> None:
+    """Let bob have what alice seals for him, and do what follows from that."""
+    mode, content = (octets[0] if octets else 0) % (PROOFS + 4), octets[1:]
+    is_certified = mode >= PROOFS + 2
+    alice, bob = guards = [
+        GroupGuard(
+            "lunch",
+            name,
+            Certified(_identities()[name], lambda: NOW + 60)
+            if is_certified
+            else KnownSecret(Secret(bytes(range(32)))),
+            entropy=Random(name).randbytes,
+            kind=AES,
+        )
+        for name in NAMES
+    ]
+    if mode >= PROOFS:
+        _claim(alice._handshake, alice._handshake._credentials, content)
+    for me, guard in enumerate(guards):
+        guard.enter(view_tag("lunch", VIEW), VIEW, me, 0.0)
+    starter, other = (bob, alice) if mode % 2 == 0 and mode >= PROOFS else (alice, bob)
+    starter.seal([(EVERYBODY, joined(encode(Packet(7, 0, b"hello"), 0, covers="nothing")))], 0.0)
+    starter._knocked.clear()
+    starter._knock(EVERYBODY)
+    for _ in range(4):
+        for source, target in ((starter, other), (other, starter)):
+            for _, word in source.seal([], 0.0):
+                target.open([(joined(word), source._name)], 0.0)
+    channel = alice._by_name.get("bob")
+    if mode == CHANNEL and channel is not None:
+        bob.open([(joined(channel.sending.seal(content, 0.0)), "alice")], 0.0)
+    if mode == SECRET_OF_VIEW:
+        with suppress(ValueError, RecursionError, WireError):
+            text = json.loads(content)
+            bob.unwrap("alice", text if isinstance(text, str) else "")
+    for now in (0.0, 1.0, 70.0):
+        bob.tick(now)
+        bob.seal([(EVERYBODY, joined(encode(Packet(7, 0, b"hello"), 0, covers="nothing")))], now)
+        for text in (*map(str, bob.told()), *bob.strangers, *bob._by_name, *bob.places, *bob.rejected):
+            text.encode()
+
+
+def _claim(handshake: Handshake, credentials: Credentials, content: bytes) -> None:
+    """Let one say this of who it is, under the number that would follow from that name."""
+    with suppress(ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        handshake.id = process_of(json.loads(content)["name"], handshake._chance)
+
+    def proof(role: str, transcript: bytes) -> bytes:
+        words = content
+        for each in credentials.prove(role, transcript).values():
+            words = words.replace(OURS, json.dumps(each).encode(), 1)
+        return handshake._chance + words
+
+    handshake._proof_of_us = proof  # type: ignore[method-assign]
+
+
 DECODERS: Sequence[FuzzedDecoder] = (
     ()
     if find_spec("cryptography") is None
@@ -157,6 +259,7 @@ DECODERS: Sequence[FuzzedDecoder] = (
             again=lambda found: Handed.read(found.encode()),
             weight=300,
         ),
+        FuzzedDecoder("secure/guard", _sealed, _open_sealed, (), weight=50, seconds=0.3),
         FuzzedDecoder("secure/certificate", _certificates, _check, (KeysError,), weight=300),
         FuzzedDecoder("secure/pem", _pems, _read_pem, (KeysError,), weight=100, seconds=0.3),
     )
