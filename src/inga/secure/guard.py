@@ -398,7 +398,7 @@ class GroupGuard:
             self._say_at(address, known, b"")
             return
         self._out.append((_at(address), handshake.answer(knock, where, now)))
-        self._wake_by(now + GOOD_FOR)
+        self.wake = _sooner(self.wake, now + GOOD_FOR)
 
     def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
         _check_way(answer.id, address)
@@ -509,10 +509,7 @@ class GroupGuard:
                 self._knocked.clear()
             self._knocked[to] = now
         self._out.append((to, self._handshake.knock(now, cookie, where)))
-        self._wake_by(now + GOOD_FOR)
-
-    def _wake_by(self, when: float) -> None:
-        self.wake = when if self.wake is None else min(self.wake, when)
+        self.wake = _sooner(self.wake, now + GOOD_FOR)
 
     # What leaves
 
@@ -701,7 +698,7 @@ class GroupGuard:
             elif channel is not None and not channel.is_sure:
                 self._say(channel, b"")
         if strangers or unknown:
-            self._wake_by(now + self._look)
+            self.wake = _sooner(self.wake, now + self._look)
             self._look = grown(self._look, LOOK_MAX)
 
     # For the session
@@ -760,6 +757,11 @@ class GroupGuard:
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("what guards a group is not pickled: it has keys")
+
+
+def _sooner(wake: float | None, when: float) -> float:
+    """When to wake, if it has to be by then."""
+    return when if wake is None else min(wake, when)
 
 
 def _at(address: Hashable) -> Address:

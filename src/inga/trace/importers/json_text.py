@@ -8,7 +8,7 @@ from typing import Any
 from inga.model.errors import TraceError
 from inga.trace.importers.record import BadLines, is_text
 from inga.trace.importers.source import LogText
-from inga.trace.importers.text import Parts, open_text
+from inga.trace.importers.text import FileParts, open_text
 
 BLOCK = 1 << 20  # characters
 TAIL = 64  # characters at the end of which a wrong one may be the beginning of a right one
@@ -27,7 +27,7 @@ def read_items(log: LogText, encoding: str, bad: BadLines, *lists: str) -> Itera
     bad.begin()
     is_any, done = False, 0
     with open_text(log, encoding) as file:
-        parts = Parts(file)
+        parts = FileParts(file)
         for (before, _), until in zip(log.parts, [*(at for at, _ in log.parts[1:]), None], strict=True):
             parts.begin(None if until is None else until - before)
             text = JsonText(log, parts, encoding, before + 1)
@@ -96,7 +96,7 @@ class JsonError(TraceError):
 class JsonText:
     """JSON from a file, value by value: of a large document only what is asked for is in memory."""
 
-    def __init__(self, log: LogText, file: Parts, encoding: str, first: int) -> None:
+    def __init__(self, log: LogText, file: FileParts, encoding: str, first: int) -> None:
         self._log = log
         self._file = file
         self._encoding = encoding

@@ -111,7 +111,7 @@ def find_records(
     with open_text(log, encoding) as file:
         for _ in range(first - 1):
             file.readline()
-        parts = Parts(file)
+        parts = FileParts(file)
         done = first - 1
         for until in [*(at for at, _ in log.parts[1:]), None]:
             parts.begin(None if until is None else max(until - done, 0))
@@ -119,7 +119,7 @@ def find_records(
             done = max(until or 0, done)
 
 
-class Parts:
+class FileParts:
     """Text in parts, each of which ends as a file does: no record or document begins in one and ends in another."""
 
     def __init__(self, file: TextIO) -> None:
@@ -152,7 +152,7 @@ class _Search:
         self,
         log: LogText,
         encoding: str,
-        file: Parts,
+        file: FileParts,
         pattern: re.Pattern[str],
         delimiter: re.Pattern[str] | None,
         skipped: Skipped,
