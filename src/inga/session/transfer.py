@@ -409,6 +409,7 @@ class Transfer:
         assert self.incoming is not None
         self.lacks, self.wake, self.incoming.is_given_up = False, NEVER, True
         self.incoming.pieces.clear()  # of half a state there is no use
+        self.incoming.early = EarlyPieces()
         self._session.stack.notice("state.missing", f"we begin without the state of the group: {why}")
 
     def _fetch(self) -> None:
