@@ -165,8 +165,6 @@ class Transfer:
             self._refusal = None  # what was refused before was refused to another
         if is_new or (self.lacks and (*mine, self.wants) in (lack or [])):
             self._begin(view)
-            if self.lacks and mine in self._unserved:
-                self._miss(NOBODY)  # a newcomer, who alone could answer us, does not know
         elif self.lacks and self._donor is None:
             self._session.changes.wishes.renew()
         self.wake = stack.now if self.lacks else self._reminds_at
@@ -188,7 +186,10 @@ class Transfer:
         if not stack.closing:
             self._is_anew = False
             stack.views.excuse(False)
-        if self.lacks and self.incoming is not None:
+        if self.lacks and self._identity in self._unserved:
+            self._miss(NOBODY)  # a newcomer, who alone could answer us, does not know
+            self.wake = self._reminds_at
+        if self.lacks and self.incoming is not None and not stack.leaving:
             self._fetch()
             self.wake = min(now + self._again.next(stack.rng), self._reminds_at)
             if not self._is_warned and now - self.moved_at >= WARN_AFTER:
