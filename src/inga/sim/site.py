@@ -275,6 +275,16 @@ class Site:
             self.wake = max(newcomer.wake, self._timeline.now)
             self._timeline.push(self.wake, Site.knock, self, self.wake)
 
+    def _fail(self) -> None:
+        """It cannot go on, and says so, as a group does that is closed for it."""
+        self.sim.oracle.crash(self.number)
+        self.waiting.clear()
+        self.answers.clear()
+        self.leaves_by = self._timeline.now + FAREWELL
+        self.stack.goodbye(now=self._timeline.now)
+        self._timeline.push(self._timeline.now, Site._part, self)
+        self.pump()
+
     def _end(self) -> None:
         self.has_left, self.ended_at = True, min(self.ended_at, self._timeline.now)
 
@@ -411,8 +421,10 @@ class Site:
         if isinstance(ready.error, Excluded):
             self.is_excluded, self.excluded = True, ready.error
             self.crash()
-        elif ready.error is not None:
-            raise ready.error
+        elif ready.error is not None and self.leaves_by is None:
+            if sim.may_fail is None or not sim.may_fail(self, ready.error):
+                raise ready.error
+            self._fail()
         if self.waiting and stack.writable:
             self.pump()
 
