@@ -1,5 +1,7 @@
 """When a member says that another one holds it up, and when it looks again. What becomes of that: tests/sim/test_slow.py."""
 
+from typing import Any
+
 import pytest
 
 from inga.recipes import Options
@@ -38,6 +40,22 @@ def test_where_slow_members_are_waited_for_nobody_ever_is() -> None:
     town, slow = slow_of("wait")
     town.member("alice").advance(10 * PATIENCE)
     assert slow.complain({1}, 0.0) == NEVER and said(town) == []
+
+
+def test_who_has_not_drawn_a_state_does_not_accuse_the_one_that_lacks_it() -> None:
+    slow: dict[str, Any] = {"slow": "expel", "patience": PATIENCE, "detect": 60.0}
+    town = Town(1, each={"alice": Options(gives="state", **slow)}, options=Options(wants="state", **slow))
+    town.knock("bob", 7, wants="state")
+    town.wait(0.5)
+    transfer = town.session("alice").transfer
+    (outgoing,) = transfer.due(town.member("alice").view)
+    town.member("alice").advance(2 * PATIENCE)
+    town.session("alice").slow.complain({1}, 0.0)
+    assert said(town) == []
+    transfer.put(outgoing, b"state")
+    transfer.end(outgoing)
+    town.session("alice").slow.complain({1}, 0.0)
+    assert [told["members"] for told in said(town)] == [[1]]
 
 
 def test_of_one_that_is_gone_there_were_as_many_messages_as_have_come_anywhere() -> None:

@@ -130,3 +130,31 @@ def test_last_messages_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Belongings, "passed", passed)
     assert "state: twice" in kinds(history=5)
+
+
+# Applications that are reluctant
+
+
+@pytest.mark.parametrize("do", ["once", "always", "pauses"])
+@pytest.mark.parametrize("chunks", [0, 1, 3, 400])
+@pytest.mark.parametrize("who", [(2,), (0, 2), (1, 2)])
+def test_another_gives_what_one_refuses(who: tuple[int, ...], chunks: int, do: str) -> None:
+    assert kinds(state=(16, 1, 1000), reluctant=tuple((each, do, chunks) for each in who)) == []
+
+
+@pytest.mark.parametrize("chunks", [0, 3])
+def test_where_nobody_can_the_newcomer_fails(chunks: int) -> None:
+    always = tuple((who, "always", chunks) for who in range(3))
+    assert kinds(state=(16, 1, 1000), reluctant=always) == []
+    assert kinds(state=(16, 1, 1000), reluctant=always, detect=0.5) == []
+
+
+@pytest.mark.interpreted
+def test_who_fails_although_somebody_could_give_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transfer, "on_stateless", lambda transfer, *_: refuse(transfer))
+
+    def refuse(transfer: Transfer) -> None:
+        transfer._refusal = "cathy"
+        transfer._miss("nobody")
+
+    assert kinds(state=STATE, reluctant=((2, "once", 0),)) == ["error: UsageError"]

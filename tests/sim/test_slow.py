@@ -1,5 +1,7 @@
 """Members that hold up the others because their applications do not read: waited for, expelled, or made to skip."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from inga.layers.shape import Faults
@@ -10,8 +12,10 @@ from inga.recipes import Options, find
 from inga.session.presence import Presence
 from inga.session.session import Session
 from inga.session.slow import DENY_WITHIN
+from inga.session.transfer import Transfer
 from inga.sim import Sim
 from inga.sim.site import Site
+from inga.sim.states import SiteGives
 from inga.trial.workload import Workload
 
 NAMES = ("alice", "bob", "cathy", "dave")
@@ -113,25 +117,123 @@ def test_who_comes_back_is_told_once_what_it_missed(monkeypatch: pytest.MonkeyPa
 
 def test_who_was_giving_a_state_when_it_was_excluded_comes_back() -> None:
     """Its application waits at the view for one that gets the state, and who does not ask it any more."""
-    options = Options(detect=0.5, slow="skip", patience=PATIENCE, queue_max=2000, flow={"window": 4000})
-    sim = Sim(
-        *NAMES[:3],
-        seed=1,
-        faults=Faults(delay_min=0.001, delay_max=0.01),
-        options=options,
-        datagram_max=2000,
-        record=False,
-        give=lambda site: [bytes(1000)] * 4000,
-        take=lambda site, state: None,
-    )
+    sim = giving("skip", draws=stands_still)
     alice, cathy, dave = sim["alice"], sim["cathy"], sim.join("dave", 0.2)
-    for turn in range(100):
-        sim.at(0.02 * turn, alice, lambda: alice.stack.writable and alice.send(bytes(300)))
     sim.run(EXPELLED)
     assert session(cathy).parts.reads_first
-    sim.run(20.0)
+    sim.run(SLOW_UNTIL + 10.0)
     assert not cathy.stack.is_homeless and not dave.stack.is_homeless
     assert {*alice.stack.view.names} == {*NAMES}
+
+
+def giving(
+    slow: str, order: str = "vector", delay: float = 0.01, draws: SiteGives | None = None, pieces: int = 4000
+) -> Sim:
+    """Alice talks all the time, and whoever joins gets a state of many pieces: from cathy, if she can give it."""
+    sim = Sim(
+        *NAMES[:3],
+        order=order,
+        seed=1,
+        faults=Faults(delay_min=delay / 10, delay_max=delay),
+        options=Options(detect=1.0, slow=slow, patience=PATIENCE, queue_max=2000, flow={"window": 4000}),
+        datagram_max=2000,
+        record=False,
+        give=draws or (lambda site: [bytes(1000)] * pieces),
+        take=lambda site, state: site.items.append(Missed({"octets": len(state)})),
+    )
+    alice = sim["alice"]
+    for turn in range(1500):
+        sim.at(0.02 * turn, alice, lambda: alice.stack.writable and alice.send(bytes(300)))
+    return sim
+
+
+def stands_still(site: Site) -> Iterator[bytes]:
+    """Draws some of a state, and then for a long time nothing more, if it is cathy who does."""
+    for place in range(4000):
+        if site.name == "cathy" and place == 200:
+            site.stop_reading(SLOW_UNTIL)
+        yield bytes(1000)
+
+
+def trickles(site: Site) -> Iterator[bytes]:
+    """Draws a little now and then."""
+    for _ in range(40):
+        site.stop_reading(PATIENCE / 8)
+        yield bytes(1000)
+
+
+def at_once(site: Site) -> Iterator[bytes]:
+    """Draws all of it in one chunk, and then waits until that is nearly gone."""
+    yield bytes(600_000)
+
+
+def exclusions(sim: Sim) -> set[str]:
+    """Who was ever excluded."""
+    return {name for before, view in sim.ledger.steps for name in view.failed}
+
+
+@pytest.mark.parametrize("slow", ["expel", "skip"])
+@pytest.mark.parametrize(
+    ("order", "delay", "draws"),
+    [("vector", 0.1, None), ("fifo", 0.1, None), ("total", 0.1, at_once), ("vector", 0.01, trickles)],
+)
+def test_a_state_that_moves_holds_nobody_up_however_long_it_takes(
+    order: str, delay: float, draws: SiteGives | None, slow: str
+) -> None:
+    """The applications of both wait for it, and read nothing meanwhile."""
+    sim = giving(slow, order, delay, draws, pieces=600)
+    dave = sim.join("dave", 0.2)
+    sim.run(EXPELLED)
+    assert session(dave).transfer.lacks and session(sim["alice"]).pressure.waits, (
+        "it is no state that takes long"
+    )
+    sim.run(30.0)
+    assert exclusions(sim) == set()
+    assert [item.messages for item in dave.items if isinstance(item, Missed)] == [
+        {"octets": 40_000 if draws is trickles else 600_000}
+    ]
+
+
+def test_of_a_state_that_is_not_drawn_the_one_is_to_blame_who_does_not_draw_it() -> None:
+    """And not the newcomer, which gets it of another."""
+    sim = giving("expel", draws=stands_still)
+    dave = sim.join("dave", 0.2)
+    sim.run(SLOW_UNTIL)
+    assert exclusions(sim) == {"cathy"}
+    assert not session(dave).transfer.lacks
+
+
+def test_who_reads_slowly_and_gives_a_state_holds_nobody_up_who_lacks_it() -> None:
+    """Cathy reads something now and then, and dave waits until she is where he joined. She waits for him herself, and knows."""
+    sim = giving("expel", pieces=40)
+    cathy = sim["cathy"]
+    cathy.react = lambda delivery: cathy.stop_reading(0.9 * PATIENCE / 2)
+    for turn in range(1000):
+        sim.at(0.02 * turn, cathy, lambda: cathy.stack.writable and cathy.send(bytes(300)))
+    dave = sim.join("dave", 1.0)
+    sim.run(1.0 + EXPELLED)
+    assert session(dave).transfer.lacks and "dave" in session(cathy).pressure.waits
+    sim.run(40.0)
+    assert exclusions(sim) == set() and not session(dave).transfer.lacks
+
+
+def test_who_does_not_come_to_the_view_at_which_it_gives_a_state_is_to_blame() -> None:
+    """The newcomer does not even know who gives it one."""
+    sim = giving("expel", pieces=40)
+    sim.at(0.1, sim["cathy"], lambda: sim["cathy"].stop_reading(SLOW_UNTIL))
+    dave = sim.join("dave", 0.2)
+    sim.run(SLOW_UNTIL)
+    assert exclusions(sim) == {"cathy"} and not session(dave).transfer.lacks
+
+
+def test_of_a_state_that_does_not_come_who_lacks_it_is_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever large datagrams meet on their way: all that was drawn ahead is asked for again and again."""
+    monkeypatch.setattr(Transfer, "on_state", lambda *_: None)
+    sim = giving("expel")
+    dave = sim.join("dave", 0.2)
+    sim.run(EXPELLED + 1.0)
+    assert exclusions(sim) == {"dave"} and session(sim["cathy"]).transfer.outgoing == {}
+    assert dave.stack.view.number < sim["alice"].stack.view.number
 
 
 def test_who_was_slow_itself_tells_no_other_that_it_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:

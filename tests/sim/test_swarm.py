@@ -133,6 +133,8 @@ def test_hunts_of_groups_with_states_and_objects() -> None:
     drawn = [plan(seed, HOSTING, states=True, objects=True) for seed in range(200)]
     assert all(each.objects for each in drawn if each.members <= GATHER_MAX)
     assert any(each.state for each in drawn) and any(each.history for each in drawn)
+    assert {do for each in drawn for _, do, _ in each.reluctant} == {"once", "always", "pauses"}
+    assert all(each.state for each in drawn if each.reluctant)
 
 
 class Odd:

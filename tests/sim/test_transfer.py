@@ -239,8 +239,10 @@ def test_one_that_cannot_give_it_after_all_is_followed_by_another() -> None:
     assert town.asked == ["cathy", "bob"] and dave.stack.view.number == 3
 
 
-def test_if_nobody_can_give_it_a_newcomer_is_told() -> None:
-    town = Town("vector", failing=NAMES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_if_nobody_can_give_it_a_newcomer_is_told(order: str) -> None:
+    """As its view is installed: only then do layers above the session know of it, to say goodbye."""
+    town = Town(order, failing=NAMES)
     town.talk(0.5)
     town.sim.join("dave", 0.2)
     with pytest.raises(UsageError, match=r"no state for one who joins, from alice: .*torn"):

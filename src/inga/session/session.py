@@ -178,6 +178,8 @@ class Session(Layer):
                 self.slow.on_slow(src, told)
             case "reading":
                 self.slow.on_reading(src)
+            case "owed":
+                self.slow.on_owed(src, told)
             case "ask":
                 self.handover.on_ask(src, told)
             case "piece":

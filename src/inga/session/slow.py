@@ -6,9 +6,13 @@
 
     slow       to all: nothing could be sent for so long because of these
     reading    to all, of one that is named: our application reads, so somebody else is to blame
+    owed       to all, if one is named that lacks a state: it waits for our application to draw that, so we are to blame
 
 Who cannot send does not always know why: the member that it waits for may wait for another. So whoever is accused may
 deny it, and only a member that does not is excluded, if that lasts; by the one who leads without it.
+
+An application that waits for a state, or for one that gets its state, reads as long as that moves. Once it stands still
+the one to blame is the one that gives it, if its application does not draw what may be asked for; else who lacks it.
 
 Rejected: to exclude on the word of the one that waits. With windows and confirmations that depend on each other it is often
 wrong about the culprit, and it may be the culprit itself.
@@ -84,20 +88,23 @@ class Slow:
             return NEVER
         if now < since + self._patience:
             return since + self._patience
+        members = members - self._session.transfer.undrawn
         if members and self._is_reading:
-            told = {"members": sorted(members)}
-            self._session.say(None, self._session.stack.view.number, "slow", told)
+            self._say("slow", members)
             self._accuse(members)
         return now + AGAIN
 
     def on_slow(self, src: int, told: Told) -> None:
         """Another member cannot send because of these."""
-        stack, members = self._session.stack, set(told.numbers("members"))
-        if self.policy == "wait":
-            return
-        if stack.me in members and self._is_reading:
-            self._session.say(None, stack.view.number, "reading", {})
-        self._accuse(members & {*stack.peers})
+        if self.policy != "wait":
+            self._hear(set(told.numbers("members")))
+
+    def on_owed(self, src: int, told: Told) -> None:
+        """These lack a state, and wait for the application of that member."""
+        if self.policy != "wait":
+            for member in told.numbers("members"):
+                self._accused.pop(member, None)
+            self._hear({src})
 
     def count(self, cut: Cut) -> None:
         """A view ends: those who were too slow, in it or before, have missed what was sent in it."""
@@ -129,7 +136,26 @@ class Slow:
     @property
     def _is_reading(self) -> bool:
         self.turn()
-        return self._session.stack.now - self._read_at < self._patience / 2
+        since = max(self._read_at, self._session.transfer.moved_at)
+        return self._session.stack.now - since < self._patience / 2
+
+    def _hear(self, members: set[int]) -> None:
+        """These are accused: deny it if that is us and we are not to blame, and say who is."""
+        stack, transfer = self._session.stack, self._session.transfer
+        owed = members & transfer.undrawn
+        if owed:
+            self._say("owed", owed)
+        if stack.me in members or owed:
+            unasked = set() if self._is_reading or transfer.undrawn else transfer.unasked
+            if unasked:
+                self._say("slow", unasked)
+            if unasked or self._is_reading:
+                self._session.say(None, stack.view.number, "reading", {})
+            members = members | unasked
+        self._accuse((members - owed) & {*stack.peers})
+
+    def _say(self, do: str, members: set[int]) -> None:
+        self._session.say(None, self._session.stack.view.number, do, {"members": sorted(members)})
 
     def _accuse(self, members: set[int]) -> None:
         now = self._session.stack.now

@@ -124,7 +124,7 @@ class Transfer:
         self._is_anew = False  # we have said that we lack a state anew
         self._refusal: str | None = None  # why one who was to give a state did not
         self._refuses_until = 0.0
-        self._since = 0.0  # of the last progress
+        self.moved_at = 0.0  # when octets last came, or were known to have come
         self._is_warned = False
         self._again = Backoff(AGAIN, AGAIN_MAX)
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
@@ -165,8 +165,6 @@ class Transfer:
             self._refusal = None  # what was refused before was refused to another
         if is_new or (self.lacks and (*mine, self.wants) in (lack or [])):
             self._begin(view)
-            if self.lacks and mine in self._unserved:
-                self._miss(NOBODY)  # a newcomer, who alone could answer us, does not know
         elif self.lacks and self._donor is None:
             self._session.changes.wishes.renew()
         self.wake = stack.now if self.lacks else self._reminds_at
@@ -188,10 +186,13 @@ class Transfer:
         if not stack.closing:
             self._is_anew = False
             stack.views.excuse(False)
-        if self.lacks and self.incoming is not None:
+        if self.lacks and self._identity in self._unserved:
+            self._miss(NOBODY)  # a newcomer, who alone could answer us, does not know
+            self.wake = self._reminds_at
+        if self.lacks and self.incoming is not None and not stack.leaving:
             self._fetch()
             self.wake = min(now + self._again.next(stack.rng), self._reminds_at)
-            if not self._is_warned and now - self._since >= WARN_AFTER:
+            if not self._is_warned and now - self.moved_at >= WARN_AFTER:
                 self._is_warned = True
                 whom = "" if self._donor is None else f" for {self._donor[0]}"
                 stack.notice("state.waits", f"the state of the group has waited {WARN_AFTER:g} s{whom}")
@@ -236,6 +237,25 @@ class Transfer:
 
     # As one who gives
 
+    @property
+    def undrawn(self) -> set[int]:
+        """Members for whose states our application has to draw more, whether they have asked for it or not."""
+        return self._whose(is_hungry=True)
+
+    @property
+    def unasked(self) -> set[int]:
+        """Members that have to ask for more before our application, which waits for that, draws it."""
+        return self._whose(is_hungry=False)
+
+    def _whose(self, *, is_hungry: bool) -> set[int]:
+        view = self._session.stack.view
+        found = {
+            view.index(Member(*person))
+            for person, each in self.outgoing.items()
+            if each.is_open and each.is_hungry is is_hungry
+        }
+        return {member for member in found if member is not None}
+
     def on_fetch(self, src: int, told: Told) -> None:
         """A newcomer asks for more, and has all before."""
         person = self._session.stack.view.members[src].identity
@@ -249,6 +269,8 @@ class Transfer:
             offset = outgoing.offset  # however much has come of it, there is no more
         passed = offset - outgoing.offset
         if 0 <= passed <= len(outgoing.drawn):
+            if passed:
+                self.moved_at = self._session.stack.now
             del outgoing.drawn[:passed]
             outgoing.offset = offset
             outgoing.is_asked = True
@@ -338,7 +360,8 @@ class Transfer:
         for body, piece in incoming.early.in_turn(incoming.offset, offset, bytes(packet.body), told):
             incoming.offset += len(body)
             incoming.pieces.append(body)
-            self._since, self._is_warned = stack.now, False
+            if body:
+                self.moved_at, self._is_warned = stack.now, False
             self._again.reset()
             self.wake = stack.now + self._again.next(stack.rng)
             if piece.flag("all"):
@@ -378,7 +401,7 @@ class Transfer:
         was_coming, self.lacks = self.lacks, False
         if len(view) > 1 and self.wants:
             self.lacks, self.incoming, self.stop_at = True, IncomingState(view), self.stop_at or view
-            self._since, self._is_warned = self._session.stack.now, False
+            self.moved_at, self._is_warned = self._session.stack.now, False
             self._again.reset()
         elif was_coming:
             self._give_up("all who had it are gone")
@@ -387,6 +410,7 @@ class Transfer:
         assert self.incoming is not None
         self.lacks, self.wake, self.incoming.is_given_up = False, NEVER, True
         self.incoming.pieces.clear()  # of half a state there is no use
+        self.incoming.early = EarlyPieces()
         self._session.stack.notice("state.missing", f"we begin without the state of the group: {why}")
 
     def _fetch(self) -> None:

@@ -2,13 +2,17 @@
 
 Where a view stands among the deliveries, all who go on to it have the same, and so has a newcomer that is given the state
 of that cut. So nothing need be known of how a state comes about: at each view, and in the end, all are compared.
+
+Some applications are reluctant: they raise while their state is drawn, or pause. Then somebody else gives it; only where
+nobody can may a newcomer fail, or begin without.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from inga.model.errors import IngaError
 from inga.model.view import View
 from inga.session.handover import piece_size
 from inga.session.history import EACH, HISTORY_MAX
@@ -24,6 +28,12 @@ NUMBER = 4
 SHOWN = 6
 """Messages that a finding names."""
 
+PAUSE, PAUSES_MAX = 0.3, 3
+"""Seconds for which a reluctant application pauses between two chunks, and how often for one state."""
+
+NO_STATE = "no state for one who joins, from "
+"""How the error of a newcomer begins that was refused a state, and had nobody else to ask."""
+
 CUT_OFF = -1
 """The line of those who were told the last messages only."""
 
@@ -38,6 +48,14 @@ class StatePlan(NamedTuple):
     pieces: int
     more: int
     chunk: int
+
+
+class Reluctance(NamedTuple):
+    """What an application does while its state is drawn, after so many chunks: it raises `once` or `always`, or `pauses`
+    after each so many."""
+
+    do: str
+    chunks: int
 
 
 class _Held:
@@ -62,7 +80,15 @@ class _Seen(NamedTuple):
 class Belongings:
     """What all applications of a run have."""
 
-    def __init__(self, state: StatePlan | None, history: int | float | None) -> None:
+    def __init__(
+        self,
+        state: StatePlan | None,
+        history: int | float | None,
+        reluctant: Mapping[str, Reluctance] | None = None,
+    ) -> None:
+        """`reluctant`: by name, applications that do not simply give their states."""
+        self._reluctant = reluctant or {}
+        self._refused: set[str] = set()  # who has raised
         self._state = state
         self._history = history
         self._held: dict[int, _Held] = {}  # by site
@@ -77,6 +103,7 @@ class Belongings:
         self._sim = sim
         sim.onlookers.append(self)
         sim.passed = self.passed
+        sim.may_fail = self.may_fail
 
     # The application
 
@@ -89,8 +116,28 @@ class Belongings:
         size = self._state.pieces * piece_size(site.stack) + self._state.more
         body = b"".join(each.to_bytes(NUMBER, "big") for each in (max(0, size), len(mine), *mine))
         body += _filling(size - len(body))
-        for at in range(0, len(body), self._state.chunk):
+        how, pauses = self._reluctant.get(site.name), 0
+        for chunks, at in enumerate(range(0, len(body), self._state.chunk)):
+            if how is not None and how.do == "pauses" and chunks % (how.chunks + 1) == how.chunks:
+                pauses += 1
+                site.stop_reading(PAUSE if pauses <= PAUSES_MAX else 0.0)
+            elif how is not None and chunks == how.chunks:
+                self._raise(site, how)
             yield body[at : at + self._state.chunk]
+        if how is not None and how.chunks * self._state.chunk >= len(body):
+            self._raise(site, how)
+
+    def _raise(self, site: Site, how: Reluctance) -> None:
+        if how.do == "always" or (how.do == "once" and site.name not in self._refused):
+            self._refused.add(site.name)
+            raise ValueError("this state is not given")
+
+    def may_fail(self, site: Site, error: IngaError) -> bool:
+        """Whether a newcomer may end because nobody gives it a state: all have raised who were in its view before."""
+        view = site.stack.view
+        there = {each.name for each in self._sim.sites if each.is_member and each is not site and _has(each)}
+        able = there & {*view.names} - {*view.joined} - self._refused
+        return str(error).startswith(NO_STATE) and not able
 
     def take(self, site: Site, state: bytes) -> None:
         """A site is given one."""
@@ -160,7 +207,7 @@ class Belongings:
             yield from self._untold(*told)
         for name, view in self._without:
             for each in self._seen.get(view.text, []):
-                if each.line == 0:
+                if each.line == 0 and each.name not in self._refused:
                     yield "state: missing", f"{name} began without the state that {each.name} had"
 
     def _compared(self, where: str, seen: list[_Seen]) -> Iterator[_Found]:
@@ -220,6 +267,11 @@ class Belongings:
         said = ledger.silent.get(site.index, [])
         own = [message for epoch, message in said if held.since <= epoch < until]
         return [*held.given, *(message for message in taken if message in ledger.whole), *own]
+
+
+def _has(site: Site) -> bool:
+    """Whether an application lacks no state."""
+    return site.states is None or (not site.states.transfer.lacks and site.states.transfer.stop_at is None)
 
 
 def _filling(size: int) -> bytes:

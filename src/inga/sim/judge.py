@@ -14,7 +14,7 @@ from inga.model.view import Member, View
 from inga.recipes import find
 from inga.session.parts import PART
 from inga.session.quorum import is_majority
-from inga.session.session import Session
+from inga.session.session import Session, session_of
 from inga.session.silence import BEATS
 from inga.sim.memory import leaks
 from inga.sim.simulator import Sim, Unquiet
@@ -70,6 +70,15 @@ SPEAKERS_MAX = 8
 """Members that say something in the end: of a crowd not all."""
 
 
+LATE = 6
+"""Times the delay of a link after which nothing of a dead process can come any more: a copy that is disordered takes three of
+them, and may go round by another member."""
+
+
+PAUSED = "cannot join: paused"
+"""What one is told where those who are there are no majority."""
+
+
 class Finding(NamedTuple):
     """Something wrong: of which kind, and in words."""
 
@@ -94,6 +103,7 @@ def judge(plan: Plan) -> list[Finding]:
             found = _idle(sim, plan, bounds)
         return [
             *_broken(sim),
+            *_ended(sim, plan),
             *(() if plan.detect is not None else _excluded(sim)),
             *_split(sim, plan),
             *found,
@@ -282,6 +292,29 @@ def _split(sim: Sim, plan: Plan) -> list[Finding]:
 def _excluded(sim: Sim) -> list[Finding]:
     """Where nobody listens for silence, nobody is taken for dead."""
     return [Finding("excluded", f"{site.name} was taken for dead") for site in sim.sites if site.is_excluded]
+
+
+def _ended(sim: Sim, plan: Plan) -> list[Finding]:
+    """Who wants to be a member is let in, and who comes back by itself when it was excluded does so."""
+    found = []
+    for site in sim.sites:
+        newcomer, error = site.newcomer, site.excluded
+        if newcomer is not None and newcomer.refused is not None and not _may_be_refused(sim, plan, site):
+            found.append(Finding("refused", f"{site.name} was refused: {newcomer.refused}"))
+        elif error is not None and plan.detect is not None:
+            is_slow = str(error) == session_of(site.stack).slow.why
+            if plan.rejoin or (is_slow and plan.slow != "expel"):
+                found.append(Finding("ended", f"{site.name} did not come back: {error}"))
+    return found
+
+
+def _may_be_refused(sim: Sim, plan: Plan, site: Site) -> bool:
+    """Whether another process has its name, or may still be heard under it; or those who are there may let nobody in."""
+    assert site.newcomer is not None
+    since = site.starts_at - LATE * plan.delay
+    namesakes = [other for other in sim.sites if other.name == site.name and other is not site]
+    is_taken = any(other.starts_at <= site.ended_at and other.ended_at > since for other in namesakes)
+    return is_taken or PAUSED in str(site.newcomer.refused)
 
 
 def _undelivered(sim: Sim, when: str) -> list[Finding]:

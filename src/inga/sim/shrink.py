@@ -153,6 +153,8 @@ def _smaller_plans(plan: Plan) -> Iterator[Plan]:
                 yield replace(plan, **{field.name: default})
     for at in range(len(plan.objects) if len(plan.objects) > 1 else 0):
         yield replace(plan, objects=plan.objects[:at] + plan.objects[at + 1 :])
+    for at in range(len(plan.reluctant) if len(plan.reluctant) > 1 else 0):
+        yield replace(plan, reluctant=plan.reluctant[:at] + plan.reluctant[at + 1 :])
     for at in range(len(plan.option)):
         yield replace(plan, option=plan.option[:at] + plan.option[at + 1 :])
     for at, action in enumerate(actions):
@@ -194,4 +196,7 @@ def _without_member(plan: Plan, who: int) -> Plan:
     members = plan.members - (who < plan.members)
     severed = tuple((moved(one), moved(other)) for one, other in plan.severed if who not in (one, other))
     objects = tuple(tuple(moved(each) for each in copies if each != who) for copies in plan.objects)
-    return replace(plan, members=members, actions=tuple(actions), severed=severed, objects=objects)
+    reluctant = tuple((moved(each), do, after) for each, do, after in plan.reluctant if each != who)
+    return replace(
+        plan, members=members, actions=tuple(actions), severed=severed, objects=objects, reluctant=reluctant
+    )

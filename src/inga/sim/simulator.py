@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import UsageError
+from inga.model.errors import IngaError, UsageError
 from inga.model.html import html_table
 from inga.model.packet import Packet
 from inga.model.steps import Book, Trace
@@ -155,6 +155,7 @@ class Sim:
         self.passed: Callable[[Site, View, str], None] | None = (
             None  # is told of views that they pass, and how
         )
+        self.may_fail: Callable[[Site, IngaError], bool] | None = None  # says whether an error is no surprise
         self._recipe = recipe  # the first
         self._options = options
         self._datagram_max = datagram_max

@@ -7,6 +7,7 @@ the end of a turn `pump` does what the stack asks for, as a driver over sockets 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from inga.model.delivery import Batch, Delivery
@@ -89,6 +90,8 @@ class Site:
         self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
         self.has_left = False  # or was never let in, or has crashed
         self.has_crashed = False
+        self.ended_at = inf  # when the one or the other was
+        self.excluded: Excluded | None = None  # with which error its member ended
         self.is_excluded = False  # it was taken for one that has failed
 
     # What it is asked to do
@@ -171,7 +174,7 @@ class Site:
         if self.newcomer is not None:
             for address, datagram in self.newcomer.goodbye():
                 self.sim.network.ask(self, address, datagram)
-            self.has_left = True
+            self._end()
             return
         self._member().flush()
         self.leaves_by = self._timeline.now + LINGER
@@ -184,7 +187,8 @@ class Site:
         """It stops in the middle of whatever it does, and nobody is told."""
         if self.number >= 0:
             self.sim.oracle.crash(self.number)
-        self.has_left = self.has_crashed = True
+        self.has_crashed = True
+        self._end()
 
     def pause(self, seconds: float) -> None:
         """Nothing happens here for a while, as on a machine that is overloaded; then everything at once."""
@@ -266,10 +270,23 @@ class Site:
         if newcomer.view is not None:
             self.sim.let_in(self, newcomer)
         elif newcomer.refused is not None:
-            self.has_left = True
+            self._end()
         elif self.wake is None or newcomer.wake < self.wake:
             self.wake = max(newcomer.wake, self._timeline.now)
             self._timeline.push(self.wake, Site.knock, self, self.wake)
+
+    def _fail(self) -> None:
+        """It cannot go on, and says so, as a group does that is closed for it."""
+        self.sim.oracle.crash(self.number)
+        self.waiting.clear()
+        self.answers.clear()
+        self.leaves_by = self._timeline.now + FAREWELL
+        self.stack.goodbye(now=self._timeline.now)
+        self._timeline.push(self._timeline.now, Site._part, self)
+        self.pump()
+
+    def _end(self) -> None:
+        self.has_left, self.ended_at = True, min(self.ended_at, self._timeline.now)
 
     def _say(self, planned: tuple[int, int | None]) -> None:
         self.say(*planned)
@@ -301,7 +318,7 @@ class Site:
             stack.goodbye(now=timeline.now)
             self.pump()
         if stack.has_left or timeline.now >= self.leaves_by:
-            self.has_left = True
+            self._end()
         else:
             timeline.push(timeline.now + LOOKS_AGAIN, Site._part, self)
 
@@ -402,10 +419,12 @@ class Site:
             self.wake = max(ready.wake, now)
             timeline.push(self.wake, Site._tick, self, self.wake)
         if isinstance(ready.error, Excluded):
-            self.is_excluded = True
+            self.is_excluded, self.excluded = True, ready.error
             self.crash()
-        elif ready.error is not None:
-            raise ready.error
+        elif ready.error is not None and self.leaves_by is None:
+            if sim.may_fail is None or not sim.may_fail(self, ready.error):
+                raise ready.error
+            self._fail()
         if self.waiting and stack.writable:
             self.pump()
 

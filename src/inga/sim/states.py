@@ -85,5 +85,7 @@ class SiteStates:
                     self.transfer.end(outgoing)
                 else:
                     self.transfer.put(outgoing, chunk)
+                if self._site.reads_at > self._site.sim.now:
+                    break  # the application does something else meanwhile
         except Exception as error:
             self.transfer.refuse(outgoing, repr(error))

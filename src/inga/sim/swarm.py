@@ -22,7 +22,7 @@ from inga.session.handover import PIECES
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE
-from inga.sim.belongings import Belongings, StatePlan
+from inga.sim.belongings import Belongings, Reluctance, StatePlan
 from inga.sim.forger import NO_SECRET, SECRET, Forger, guards
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
@@ -70,6 +70,9 @@ FOLLOWED = 0.4
 SHARED = 0.2
 """Of seeds in which members can join and few are there, those whose applications give those who join a state, or the
 last messages."""
+
+RELUCTANT = 0.4
+"""Of those with a state, those in which some applications raise or pause while theirs is drawn."""
 
 HOSTING = ("object", "total", "remiop+object", "remiop+total")
 """Orders that have objects."""
@@ -148,6 +151,9 @@ class Plan:
         0  # datagrams of a stranger that hears everything, and has no keys but those of members that are gone
     )
     state: tuple[int, int, int] | None = None  # of applications, as `StatePlan` has it
+    reluctant: tuple[
+        tuple[int, str, int], ...
+    ] = ()  # whose applications do not simply give a state, as `Reluctance` has it
     objects: tuple[tuple[int, ...], ...] = ()  # the members that have a copy of each; none are named: all
     history: int | float | None = None  # messages, or seconds of them, that a newcomer is told
 
@@ -212,7 +218,12 @@ class Plan:
         traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
         belongings = None
         if self.state is not None or self.history is not None:
-            belongings = Belongings(StatePlan(*self.state) if self.state is not None else None, self.history)
+            names = member_names(
+                max([self.members - 1, *self.newcomers, *(each[0] for each in self.reluctant)]) + 1
+            )
+            reluctant = {names[who]: Reluctance(do, chunks) for who, do, chunks in self.reluctant}
+            state = StatePlan(*self.state) if self.state is not None else None
+            belongings = Belongings(state, self.history, reluctant)
         gives = belongings is not None and self.history is None
         tills = Tills(self.objects, is_lossy=self.partition == "all") if self.objects else None
         sim = Sim(
@@ -374,6 +385,7 @@ def plan(
     drawn = _followed(_plan(seed, orders), Random(f"follow {seed}"))
     drawn = _secured(drawn, Random(f"secure {seed}"), forged)
     drawn = _shared(drawn, Random(f"share {seed}"), states)
+    drawn = _given_reluctantly(drawn, Random(f"give {seed}"))
     return _hosting(drawn, Random(f"host {seed}"), objects)
 
 
@@ -398,6 +410,16 @@ def _shared(drawn: Plan, rng: Random, states: bool) -> Plan:
         return replace(drawn, history=pick((1, 3, 20, 0.1, 1.0)))
     pieces, more = pick((0, 0, 1, 2, PIECES, PIECES + 1, 2 * PIECES)), pick((-1, 0, 1))
     return replace(drawn, state=(pieces, more, pick((7, 1000, 1 << 14, 1 << 20))))
+
+
+def _given_reluctantly(drawn: Plan, rng: Random) -> Plan:
+    """The same, but some applications raise while their state is drawn, or pause."""
+    if drawn.state is None or rng.random() >= RELUCTANT:
+        return drawn
+    pick, people = rng.choice, range(max([drawn.members - 1, *drawn.newcomers]) + 1)
+    who = sorted(rng.sample(people, min(len(people), pick((1, 1, 2, len(people))))))
+    how = [(each, pick(("once", "always", "pauses")), pick((0, 1, 3, 20))) for each in who]
+    return replace(drawn, reluctant=tuple(how))
 
 
 def _hosting(drawn: Plan, rng: Random, objects: bool) -> Plan:

@@ -84,7 +84,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "flush": _VIEW | {"gone": [], "slow": []}, "welcome": _VIEW | {"cuts": [1, 1], "missed": {"a": 1}},
     "unmet": {"members": [1]}, "pass": {"member": 1, "needs": True}, "passed": {"member": 1, "needs": True},
     "knock": {"process": "00" * 16}, "reply": {"name": "dave", "incarnation": 7},
-    "goodbye": {"view": 1, "itself": True, "bound": False}, "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
+    "goodbye": {"view": 1, "itself": True, "bound": False}, "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "owed": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
     "cut": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "counts": [1, 1], "most": [1, 1], "dealt": {"0": [[1, 2, 1]]},
         "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]], "released": [1, 1],
