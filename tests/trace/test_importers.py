@@ -581,6 +581,12 @@ def test_a_table_with_clocks_is_a_log_of_events(tmp_path: Path) -> None:
         ({"host": "service"}, "--map knows no 'host'"),
         ({"kind": "op", "message": "id"}, "where rows happened"),
         ({"process": "service", "message": "id"}, "kind=COLUMN"),
+        # One time alone would put all that a process sends before what it receives, or behind it: causes out of thin air.
+        ({"sender": "a", "receiver": "b", "message": "c"}, "sent and received, for a row each message"),
+        ({"sender": "a", "receiver": "b", "message": "c", "sent": "at"}, "name received=COLUMN, too"),
+        ({"sender": "a", "receiver": "b", "message": "c", "received": "at"}, "name sent=COLUMN, too"),
+        # Whoever says so believes that rows are put in order by it.
+        ({"process": "service", "kind": "op", "message": "id", "sent": "at"}, "say time=COLUMN"),
         (
             {"process": "a", "kind": "b", "message": "c"},
             "has no column 'a'; there are service, op, id, at, note",

@@ -1,7 +1,7 @@
 """Tables of sends and receipts: CSV, JSON, Parquet. A mapping says which column means what.
 
     process, kind, message           one row for each event: where, what happened, to which message
-    sender, receiver, message        one row for each message, with the times `sent` and `received`
+    sender, receiver, message        one row for each message, with the times `sent` and `received`, both of which are needed
 
 More that helps, if there are columns for it: `time`, by which the rows of a process are put in order (else they keep that of the
 table); `sender`, where a message is known only together with who sent it; `receiver`, which says for whom it was; `clock`, a
@@ -89,14 +89,24 @@ class TableColumns:
         if "message" not in self.map:
             raise UsageError("--map has to name the column with the message: message=COLUMN")
         is_pair = "sender" in self.map and "receiver" in self.map
+        times = {"sent", "received"} & self.map.keys()
         if "kind" in self.map:
             if "process" not in self.map and not is_pair:
                 raise UsageError(
                     "--map has to say where rows happened: process=COLUMN, or sender and receiver"
                 )
-        elif not is_pair or not ("sent" in self.map or "received" in self.map):
+        elif not is_pair or not times:
             raise UsageError(
-                "--map has to name kind=COLUMN, for a row each event, or sender, receiver and sent or received, for a row each message"
+                "--map has to name kind=COLUMN, for a row each event, or sender, receiver, sent and received, for a row each message"
+            )
+        elif missing := {"sent", "received"} - times:
+            raise UsageError(
+                f"--map has to name {missing.pop()}=COLUMN, too: with one of the times of a message nothing says what a process "
+                "had received when it sent something"
+            )
+        if "kind" in self.map and times:
+            raise UsageError(
+                f"--map {min(times)}=COLUMN is for a row each message; with kind=COLUMN, for a row each event, say time=COLUMN"
             )
         if "clock" in self.map and "kind" not in self.map:
             raise UsageError("clocks belong to events: --map clock=COLUMN goes with kind=COLUMN")
@@ -507,9 +517,9 @@ class _Table:
         source = self._at(row, sender, "sender")
         target = self._process_of(row, "receiver")
         steps: list[tuple[Any, ...]] = []
-        if "sent" not in self._columns.map or "sent" in row.values:
+        if "sent" in row.values:
             steps.append((source, self._time(row, "sent"), SEND, key, target, row.line, row.text("message")))
-        if "received" not in self._columns.map or "received" in row.values:
+        if "received" in row.values:
             self._there.add(target)
             steps.append(
                 (target, self._time(row, "received"), RECEIVE, key, None, row.line, row.text("message"))
@@ -549,7 +559,7 @@ class _Table:
     # ---- from steps to a trace
 
     def _write_all(self, directory: Path, base: sqlite3.Connection) -> None:
-        timed = any(name in self._columns.map for name in ("time", "sent", "received"))
+        timed = any(name in self._columns.map for name in ("time", "sent"))
         (origin,) = base.execute("SELECT min(time) FROM step").fetchone()
         if origin is None:
             sent, received = self._columns.map["sent"], self._columns.map["received"]
