@@ -942,6 +942,22 @@ def test_each_file_of_a_directory_names_its_columns(tmp_path: Path, time: dict[s
         import_log("table", logs, tmp_path / "other", columns=mapped)
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_column_that_is_meant_is_there_once(tmp_path: Path, form: str) -> None:
+    """Else the last of them counted; others may be there as often as they like."""
+    log, names = tmp_path / "x.log", ["who", "op", "id", "at", "at"]
+    cells = [("a", "send", "1", "5", "6"), ("b", "receive", "1", "7", "8")]
+    log.write_text("\n".join(map(",".join, [names, *cells])))
+    if form == "parquet":
+        pq = pytest.importorskip("pyarrow.parquet")
+        columns = [pa.array(list(column)) for column in zip(*cells, strict=True)]
+        pq.write_table(pa.Table.from_arrays(columns, names=names), log)
+    mapped = {"process": "who", "kind": "op", "message": "id"}
+    with pytest.raises(UsageError, match=r"x\.log has 2 columns 'at': nothing says which is meant$"):
+        import_log("table", log, tmp_path / "out", columns=TableColumns({**mapped, "time": "at"}))
+    assert import_log("table", log, tmp_path / "out", columns=TableColumns(mapped)).deliveries == 1
+
+
 def test_tables_that_were_put_together_name_their_columns_again(tmp_path: Path) -> None:
     log = write(tmp_path, "who,op,id\na,send,1\nwho,op,id\nb,receive,1\n")
     mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})

@@ -180,6 +180,15 @@ def _check_columns(log: LogText, part: str, content: dict[str, Any], columns: Ta
         )
 
 
+def _check_names(said: str, names: list[str], columns: TableColumns) -> None:
+    """A column that is meant must not be there twice."""
+    for column in columns.map.values():
+        if names.count(column) > 1:
+            raise UsageError(
+                f"{said} has {names.count(column)} columns {column!r}: nothing says which is meant"
+            )
+
+
 def _check_object(log: LogText, content: dict[str, Any], columns: TableColumns) -> None:
     """The first object of JSON. It may lack what others have, but not all of it."""
     missing = [column for column in columns.map.values() if _cell(content, column, _NOTHING) is _NOTHING]
@@ -262,6 +271,7 @@ def _csv_part(
     line = lines.number + 1
     for cells in _cells(csv.reader(text, delimiter=delimiter)):
         if cells and not is_checked:
+            _check_names(part if len(log.parts) > 1 else log.said, names, columns)
             _check_columns(log, part, dict.fromkeys(names), columns)
             is_checked = True
         is_torn = not lines.has_end or lines.number in log.torn
@@ -313,6 +323,7 @@ def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
     for _, part in log.parts:
         is_checked = False
         with _opened(part) as file:
+            _check_names(part, file.schema_arrow.names, columns)
             for batch in file.iter_batches(ROWS_AT_ONCE):
                 try:
                     contents = batch.to_pylist()
