@@ -138,6 +138,8 @@ def main(logs: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: shop.py LOGS   (a directory for what the processes log)")
     if len(sys.argv) == 3:
         serve(sys.argv[2], Path(sys.argv[1]))
     else:

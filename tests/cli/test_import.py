@@ -28,7 +28,7 @@ def test_a_sentence_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str
     said, complained = capsys.readouterr()
     first, second = said.splitlines()
     assert first.startswith(f"2 events of 2 processes in {tmp_path / 'out'} (")
-    assert second == "1 lines belong to no event; the first is x.log:1: noise"
+    assert second == "1 line belongs to no event; the first is x.log:1: noise"
     assert complained == ""
 
 
@@ -151,10 +151,8 @@ def test_a_pattern_that_does_not_fit_one_file(
 
     assert main([*words, str(tmp_path / "out"), "--bad", str(count)]) == 0
     said = capsys.readouterr().out
-    assert (
-        f"{count} lines cannot be read, and are left out, so nothing that is checked can pass:\n  {logs}/2.log:1: "
-        in said
-    )
+    what = "1 line cannot be read, and is" if count == 1 else f"{count} lines cannot be read, and are"
+    assert f"{what} left out, so nothing that is checked can pass:\n  {logs}/2.log:1: " in said
     assert not any(file.complete for file in read_processes(tmp_path / "out"))
     assert main([*words, str(tmp_path / "noisy"), "--noise"]) == 0
     assert f"{count + 1} lines belong to no event" in capsys.readouterr().out
@@ -199,7 +197,7 @@ def test_trying_shows_what_would_come_and_writes_nothing(
     said = capsys.readouterr().out
     assert said.startswith("2 events of 2 processes in the beginning (")
     assert (
-        f"1 lines cannot be read, and are left out, so nothing that is checked can pass:\n  {log}:4: 2 cells"
+        f"1 line cannot be read, and is left out, so nothing that is checked can pass:\n  {log}:4: 2 cells"
         in said
     )
     assert said.endswith(

@@ -100,6 +100,13 @@ def test_a_certificate_names_processes_harmlessly(capsys: pytest.CaptureFixture[
     assert shown.count(SHOWN) == 4
 
 
+def test_one_of_a_thing_is_one() -> None:
+    alone = Certificate(1, 1, 1, 1, ["a"], [], [])
+    assert table(alone)[0] == "1 event of 1 process: 1 message in 1 packet, 1 delivery"
+    many = Certificate(1000, 0, 2, 3, ["a", "b"], [], [])
+    assert table(many)[0].startswith("1,000 events of 2 processes: ") and "deliveries" in table(many)[0]
+
+
 @pytest.mark.parametrize(
     "path", sorted(Path(str(output.__file__)).parent.glob("*.py")), ids=lambda path: str(path.stem)
 )

@@ -42,6 +42,13 @@ def test_two_orders_side_by_side(
             ["{}/nowhere", "-o", "{}/r.html"],
             "inga report: {}/nowhere does not exist, so it is not a trace.\n",
         ),
+        (["{}/nowhere"], "inga report: {}/nowhere does not exist, so it is not a trace.\n"),
+        (["file:{}/nowhere"], "inga report: {}/nowhere does not exist, so it is not a trace.\n"),
+        (["{}"], "inga report: {} is empty, so it is not a trace.\n"),
+        (
+            ["hdfs://host/run7"],
+            "inga report: hdfs://host/run7 is not on this machine: say where to write the report, -o FILE\n",
+        ),
         (
             ["{}", "-o", "{}/no/r.html"],
             "inga report: {}/no is not a directory, so the report cannot be written",
@@ -53,6 +60,13 @@ def test_bad_use(
 ) -> None:
     assert main(["report", "--quiet", *(each.format(tmp_path) for each in arguments)]) == 2
     assert capsys.readouterr().err.startswith(message.format(tmp_path))
+
+
+def test_a_page_of_an_address_goes_into_the_trace(tmp_path: Path) -> None:
+    simulate_trial(Trial("causal", members=2, messages=5, seed=1), tmp_path / "run 7")
+    address = (tmp_path / "run 7").as_uri()
+    assert main(["report", "--quiet", "--engine", "local", address]) == 0
+    assert (tmp_path / "run 7" / "report.html").exists()
 
 
 @pytest.mark.parametrize("command", ["check", "watch"])

@@ -47,3 +47,9 @@ def test_the_page_does_what_it_says(
         for line in shown_after(command):
             assert re.sub(r"\(\d\.\d s\)", "", line) in re.sub(r"\(\d\.\d s\)", "", said[command]), command
     assert "[stock/messages.csv:6]" in said[COMMANDS[2]]
+
+
+def test_the_service_says_what_it_wants() -> None:
+    program = [sys.executable, str(ROOT / "examples" / "shop.py")]
+    served = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert (served.returncode, served.stdout) == (1, "") and served.stderr.startswith("usage: shop.py LOGS ")

@@ -87,6 +87,38 @@ def test_a_session_of_ones_own_on_a_cluster_that_has_no_inga(clean: Path, tmp_pa
     assert result.stdout.split() == ["0", "pass"]
 
 
+LOCAL_SESSION = """\
+import sys
+from pyspark.sql import SparkSession
+import inga.pipeline
+
+builder = SparkSession.builder.master("local[1]").config("spark.driver.extraJavaOptions", sys.argv[2])
+spark = builder.config("spark.ui.enabled", "false").getOrCreate()
+inga.pipeline.register(spark)
+print(spark.read.format("inga").load(sys.argv[1]).count(), inga.pipeline.check(spark, sys.argv[1]).verdict)
+"""
+
+
+def test_a_session_of_ones_own_where_no_venv_is_activated(clean: Path, tmp_path: Path) -> None:
+    """The python3 of PATH is another one, which has no inga, nor anything else."""
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\necho no module named inga >&2; exit 1\n")
+    other.chmod(0o755)
+    changes = {
+        "JAVA_HOME": str(find_java().program.resolve().parents[1]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PATH": f"{other.parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_")}
+    result = subprocess.run(
+        [sys.executable, "-c", LOCAL_SESSION, str(clean), " ".join(QUICK)],
+        capture_output=True, text=True, check=False, env={**environment, **changes}, timeout=180,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout.split()[-1] == "pass"
+
+
 def test_a_master_that_is_named_counts_whatever_the_environment_says(clean: Path) -> None:
     """Spark itself refuses to start beside `SPARK_REMOTE`."""
     result = inga(

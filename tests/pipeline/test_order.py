@@ -192,6 +192,26 @@ def test_what_a_member_was_given_lacks_nothing_but_its_own(
     assert outcome.rows == sum(row.step == "deliver" for row in rows(trace)) and not outcome.gaps
 
 
+@pytest.mark.parametrize("most", [1 << 20, 1])
+def test_a_table_may_call_its_columns_what_it_likes(
+    spark: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What tells parts apart, while a table is sorted, is no column of somebody else."""
+    monkeypatch.setattr(surveying, "PART_MESSAGES", most)
+    rows = [(0, at, [0, 0], f"mine {at}", at) for at in (1, 2, 3)]
+    schema = "src int, seq long, deps array<int>, _Inga_Part string, _inga_part_ long"
+    ordered = causal_order(spark.createDataFrame(rows, schema))
+    found = ordered.orderBy("order").select("seq", "_Inga_Part", "_inga_part_").collect()
+    assert [tuple(row) for row in found] == [(at, f"mine {at}", at) for at in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("base", [[-1], [1, -1], ["1"], [1.5], [1 << 63], None, "last"])
+def test_what_was_over_before_is_counted(spark: Any, base: Any) -> None:
+    table = spark.createDataFrame([(0, 1, [0])], "src int, seq long, deps array<int>")
+    with pytest.raises(UsageError, match=r"^base is a list of counts from 0 on, or \"first\", not "):
+        causal_order(table, base=base)
+
+
 def test_a_stream_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
     """In three runs, each over what has come since; holes close as the missing messages come."""
     talks = [Talk(4, room="a"), Talk(5, room="b")]

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -130,6 +131,26 @@ def test_too_many_stretches_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     found = Survey.sum(apart)
     assert found.may_have_copies and not len(found.stretches)
     assert Survey.sum([found, apart[0]]).may_have_copies
+
+
+def test_what_many_tasks_send_fits_into_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them as many stretches as there may be: Spark refuses results of more than a gigabyte in all."""
+    rng = np.random.default_rng(1)
+    src = rng.permutation(surveying.STRETCHES_MAX)
+    seq = rng.integers(1, 1000, len(src))
+    found = Survey.sum([Survey.of(seq, src, seq, 0 * seq)])
+    assert len(found.stretches) == surveying.STRETCHES_MAX
+    packed = surveying._packed(found)
+    assert len(packed.column("stretches")[0].as_py()) < 400_000
+    again = surveying._unpacked(SimpleNamespace(**packed.to_pylist()[0]))
+    assert (again.stretches == found.stretches).all() and (again.height == found.height).all()
+    few = Survey.of(np.ones(40, np.int64), *np.array([[0] * 40, range(80, 0, -2), [0] * 40], np.int64))
+    tasks = [Survey.sum([few]) for _ in range(50)]
+    assert len(tasks[0].src) == 1 and len(tasks[0].stretches) == 40
+    monkeypatch.setattr(surveying, "PENDING_MAX", 100)
+    sums: list[int] = []
+    monkeypatch.setattr(Survey, "sum", lambda parts, sum_=Survey.sum: sums.append(len(parts)) or sum_(parts))
+    assert surveying.summed(tasks) is not None and max(sums) < 10, "never those of all tasks at once"
 
 
 def test_what_is_named_is_the_highest_of_its_part() -> None:

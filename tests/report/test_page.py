@@ -997,6 +997,23 @@ def test_lines_over_time_go_where_the_numbers_say() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("nothing", "words"), [((), "At most 9,000 deliveries"), (("deliveries",), "At most 1,000 sends"), (("deliveries", "sends"), "At most 1,000 repairs")]
+)  # fmt: skip
+def test_the_rate_is_that_of_what_there_was(nothing: tuple[str, ...], words: str) -> None:
+    section = measured()
+    rates = [{**row, **dict.fromkeys(nothing, 0)} for row in section.measured["rates"]]
+    assert f"{words} a second" in render([replace(section, measured={**section.measured, "rates": rates})])
+
+
+def test_two_processes_of_one_name_have_a_line_each() -> None:
+    """One that came back is another process."""
+    section = measured()
+    page = render([replace(section, names=["alice"] * len(section.names))])
+    (picture,) = re.findall(r'aria-label="permitted bits[^"]*">(.*?)</svg>', page, re.DOTALL)
+    assert picture.count("<polyline") == picture.count(">alice<") == 3
+
+
 def test_packets_are_called_packets_where_they_carry_several_messages() -> None:
     section = lunch()
     witness = section.certificate["checks"][1]["witnesses"][0]

@@ -581,6 +581,12 @@ def test_a_table_with_clocks_is_a_log_of_events(tmp_path: Path) -> None:
         ({"host": "service"}, "--map knows no 'host'"),
         ({"kind": "op", "message": "id"}, "where rows happened"),
         ({"process": "service", "message": "id"}, "kind=COLUMN"),
+        # One time alone would put all that a process sends before what it receives, or behind it: causes out of thin air.
+        ({"sender": "a", "receiver": "b", "message": "c"}, "sent and received, for a row each message"),
+        ({"sender": "a", "receiver": "b", "message": "c", "sent": "at"}, "name received=COLUMN, too"),
+        ({"sender": "a", "receiver": "b", "message": "c", "received": "at"}, "name sent=COLUMN, too"),
+        # Whoever says so believes that rows are put in order by it.
+        ({"process": "service", "kind": "op", "message": "id", "sent": "at"}, "say time=COLUMN"),
         (
             {"process": "a", "kind": "b", "message": "c"},
             "has no column 'a'; there are service, op, id, at, note",
@@ -934,6 +940,89 @@ def test_each_file_of_a_directory_names_its_columns(tmp_path: Path, time: dict[s
     sentence = f"{logs}/2.csv has no column 'who'; there are 3, receive, m2, b, and each file of a directory names its own"
     with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
         import_log("table", logs, tmp_path / "other", columns=mapped)
+
+
+MIXED = {
+    "1.csv": "who,op,id\na,send,1\n\n",
+    "2.jsonl": 'Starting server\n[main] 2 workers\n{"who": "b", "op": "receive", "id": "1"}\n',
+    "3.json": json.dumps([{"who": "b", "op": "send", "id": "2"}, {"who": "c", "op": "send", "id": "3"}], indent=1),
+    "4.csv": "op;id;who\nreceive;2;a\nreceive;3;a\n",
+    "5.jsonl": '{"who": "a", "op": "send", "id": "4"}\n' * 100 + '{"who": "b", "op": "rec',
+}  # fmt: skip
+
+
+def test_each_file_is_what_its_first_lines_say(tmp_path: Path) -> None:
+    """A server that says that it starts has not written CSV; and what one file is says nothing of another."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name, content in MIXED.items():
+        (logs / name).write_text(content)
+    mapped = {"process": "who", "kind": "op", "message": "id"}
+    with pytest.raises(TraceError) as refused:
+        import_log("table", logs, tmp_path / "out", columns=TableColumns(mapped))
+    assert str(refused.value).startswith(f"{logs}/2.jsonl:1: this is not JSON: ")
+    assert str(refused.value).endswith(f"2.jsonl:2, {logs}/5.jsonl:101. --bad 2 leaves them out.")
+    found = import_log("table", logs, tmp_path / "out", columns=TableColumns(mapped), bad=2)
+    assert (found.processes, found.bad, found.torn) == (3, 2, 1)
+    assert (found.messages, found.deliveries, found.repeated) == (4, 3, 99)
+    places = sorted({row.ref for row in rows(tmp_path / "out") if row.ref})
+    assert places == ["1.csv:2", "2.jsonl:3", "3.json:2", "3.json:7", "4.csv:2", "4.csv:3", "5.jsonl:1"]
+    alone = tmp_path / "logs" / "2.jsonl"
+    found = import_log("table", alone, None, columns=TableColumns(mapped))
+    assert (found.events, found.bad) == (1, 2) and "2.jsonl:3" in found.sample[0]
+
+
+def test_long_lines_are_read_as_short_ones(tmp_path: Path) -> None:
+    """Also where they are longer than what is looked at, to know what a file is, and than what is read in one go."""
+    row = {"who": "a", "op": "send", "id": "1", "text": "é" * (1 << 17)}
+    many = [{**row, "id": str(at)} for at in range(9)]
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    forms = {
+        "lines": "\n".join(map(json.dumps, many)),
+        "list": json.dumps(many, ensure_ascii=False),
+        "long": "[\n" + ",\r\n".join(json.dumps(each, indent=2) for each in many) + "]",
+        "csv": "who,op,id,text\n" + "".join(",".join(each.values())[:100_000] + "\r\n" for each in many),
+    }
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name, content in forms.items():
+        (logs / name).write_text(content)
+        found = import_log("table", logs / name, tmp_path / name, columns=mapped)
+        assert (found.messages, found.bad, found.torn) == (9, 0, 0), name
+    found = import_log("table", logs, tmp_path / "all", columns=mapped)
+    assert (found.messages, found.repeated) == (9, 27)
+    assert {row.ref for row in rows(tmp_path / "all")} == {f"csv:{at}" for at in range(2, 11)}
+
+
+def test_parquet_is_all_of_a_directory_or_none(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    pq.write_table(pa.table({"who": ["a"], "op": ["send"], "id": ["1"]}), logs / "2.parquet")
+    mapped = TableColumns({"process": "who", "kind": "op", "message": "id"})
+    for other in ("1.csv", "3.csv"):
+        (logs / other).write_text(MIXED["1.csv"])
+        sentence = f"{logs}/2.parquet is Parquet, and {logs}/{other} is not: a directory has one or the other"
+        with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+            import_log("table", logs, tmp_path / "out", columns=mapped)
+        (logs / other).unlink()
+    assert import_log("table", logs, tmp_path / "out", columns=mapped).messages == 1
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_column_that_is_meant_is_there_once(tmp_path: Path, form: str) -> None:
+    """Else the last of them counted; others may be there as often as they like."""
+    log, names = tmp_path / "x.log", ["who", "op", "id", "at", "at"]
+    cells = [("a", "send", "1", "5", "6"), ("b", "receive", "1", "7", "8")]
+    log.write_text("\n".join(map(",".join, [names, *cells])))
+    if form == "parquet":
+        pq = pytest.importorskip("pyarrow.parquet")
+        columns = [pa.array(list(column)) for column in zip(*cells, strict=True)]
+        pq.write_table(pa.Table.from_arrays(columns, names=names), log)
+    mapped = {"process": "who", "kind": "op", "message": "id"}
+    with pytest.raises(UsageError, match=r"x\.log has 2 columns 'at': nothing says which is meant$"):
+        import_log("table", log, tmp_path / "out", columns=TableColumns({**mapped, "time": "at"}))
+    assert import_log("table", log, tmp_path / "out", columns=TableColumns(mapped)).deliveries == 1
 
 
 def test_tables_that_were_put_together_name_their_columns_again(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inga.certify.checks import CHECKS, check_names
-from inga.cli.output import ProgressLine, listed, print_json, tell, tell_verdicts
+from inga.cli.output import ProgressLine, counted, listed, print_json, tell, tell_verdicts
 from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL, find_java, is_submitted
 
@@ -210,8 +210,9 @@ def watched(options: argparse.Namespace, master: str | None) -> Iterator[Callabl
 def table(certificate: "Certificate") -> list[str]:
     """For a person: a line per check, then what is behind the failures."""
     lines = [
-        f"{certificate.events:,} events of {len(certificate.names)} processes: {certificate.payloads:,} messages "
-        f"in {certificate.messages:,} packets, {certificate.deliveries:,} deliveries",
+        f"{counted(certificate.events, 'event')} of {counted(len(certificate.names), 'process')}: "
+        f"{counted(certificate.payloads, 'message')} in {counted(certificate.messages, 'packet')}, "
+        f"{counted(certificate.deliveries, 'delivery')}",
         "",
         f"{'check':<10} {'verdict':<8} {'violations':>10}",
     ]

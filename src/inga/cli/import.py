@@ -22,7 +22,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from inga.certify.checks import check_names
-from inga.cli.output import ProgressLine, listed, print_json, tell
+from inga.cli.output import ProgressLine, counted, listed, print_json, tell
 from inga.model.errors import UsageError
 from inga.trace.importers import DEFAULT, IMPORTERS, Imported, Roles, TableColumns, import_log, takers
 from inga.trace.importers.table import FIELDS, KINDS
@@ -136,32 +136,45 @@ def run(options: argparse.Namespace) -> int:
 
 def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> list[str]:
     where = "the beginning" if options.only_try else options.out
-    lines = [f"{found.events:,} events of {found.processes} processes in {where} ({seconds:.1f} s)"]
+    events, processes = counted(found.events, "event"), counted(found.processes, "process")
+    lines = [f"{events} of {processes} in {where} ({seconds:.1f} s)"]
     if len(found.traces) > 1:
         lines.append(f"{len(found.traces)} executions: {found.traces[0]} to {found.traces[-1]}")
     if found.messages:
-        lines.append(f"{found.messages:,} messages, {found.deliveries:,} deliveries")
+        lines.append(f"{counted(found.messages, 'message')}, {counted(found.deliveries, 'delivery')}")
     if found.unmatched:
-        lines.append(f"{found.unmatched:,} deliveries are of messages that nobody sent; they are events only")
+        deliveries = "1 delivery is of a message that nobody sent; it is an event only"
+        if found.unmatched > 1:
+            deliveries = (
+                f"{found.unmatched:,} deliveries are of messages that nobody sent; they are events only"
+            )
+        lines.append(deliveries)
     if found.skipped:
         shown = found.skipped_first if options.only_try else found.skipped_first[:1]
-        lines.append(f"{found.skipped:,} lines belong to no event; the first is {shown[0]}")
+        lines.append(
+            f"{counted(found.skipped, 'line')} {_are(found.skipped, 'belongs', 'belong')} to no event; the first is {shown[0]}"
+        )
         lines += [f"  {line}" for line in shown[1:]]
     if found.repeated:
         lines.append(f"{found.repeated:,} spans or sends are there a second time, and count once")
     if found.torn:
         lines.append(
-            f"{found.torn:,} lines at the end of a file were not written to their end, and are left out"
+            f"{counted(found.torn, 'line')} at the end of a file {_are(found.torn, 'was', 'were')} not written to the end, and "
+            f"{_are(found.torn)} left out"
         )
     if found.bad:
         lines.append(
-            f"{found.bad:,} lines cannot be read, and are left out, so nothing that is checked can pass:"
+            f"{counted(found.bad, 'line')} cannot be read, and {_are(found.bad)} left out, so nothing that is checked can pass:"
         )
     if found.bad or options.only_try:
         lines += [f"  {error}" for error in found.bad_first]
     if found.sample:
         lines += ["", *found.sample]
     return lines
+
+
+def _are(number: int, one: str = "is", several: str = "are") -> str:
+    return one if number == 1 else several
 
 
 def _columns(options: argparse.Namespace) -> TableColumns:

@@ -39,6 +39,15 @@ def has_colours(file: TextIO) -> bool:
     return file.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def counted(number: int, word: str) -> str:
+    """A number of things, as people say it."""
+    if number == 1:
+        return f"1 {word}"
+    if word.endswith("y"):
+        return f"{number:,} {word[:-1]}ies"
+    return f"{number:,} {word}{'es' if word.endswith('s') else 's'}"
+
+
 def print_json(content: dict[str, Any]) -> None:
     """One line, and nothing else, on standard output."""
     print(json_line(content))

@@ -22,6 +22,7 @@ from inga.report.page import render
 from inga.report.section import Section
 from inga.trace.directory import whole_file
 from inga.trace.manifest import LINES
+from inga.trace.reader import local_path, read_manifest
 
 EVENTS_MAX = 1 << 20
 """In a diagram: a page of some ten megabytes."""
@@ -49,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     master = chosen_master(options)
-    out = options.out or Path(options.traces[0]) / "report.html"
+    out = options.out or place_in(options.traces[0])
     check_place(out)
     if options.events < 1:
         raise UsageError(f"--events is at least 1, not {options.events}")
@@ -66,6 +67,16 @@ def run(options: argparse.Namespace) -> int:
             tell(f"{section.title}: {answers}")
         tell(f"report: {out}")
     return EXIT_CODES[verdict]
+
+
+def place_in(trace: str) -> Path:
+    """Where a page goes if nobody says: into the trace, if it is one and is here."""
+    try:
+        directory = local_path(trace)
+    except UsageError:
+        raise UsageError(f"{trace} is not on this machine: say where to write the report, -o FILE") from None
+    read_manifest(directory)
+    return directory / "report.html"
 
 
 def check_place(out: Path) -> None:

@@ -11,7 +11,7 @@ computed anew. Clocks of imported events stay as they are. It appears when it is
 import argparse
 
 from inga.cli.check import add_engine_options, chosen_master, watched
-from inga.cli.output import print_json, tell
+from inga.cli.output import counted, print_json, tell
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         moved = f", {stamped.moved} of whose cuts were moved" if stamped.moved else ""
         tell(
-            f"{stamped.events:,} events of {stamped.processes} processes, {stamped.messages:,} messages, in "
-            f"{stamped.slices} slices{moved}: {stamped.out} ({stamped.seconds:.1f} s)"
+            f"{counted(stamped.events, 'event')} of {counted(stamped.processes, 'process')}, "
+            f"{counted(stamped.messages, 'message')}, in {counted(stamped.slices, 'slice')}{moved}: "
+            f"{stamped.out} ({stamped.seconds:.1f} s)"
         )
     return 0

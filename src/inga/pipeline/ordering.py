@@ -5,7 +5,9 @@ stream is held back: one state per group, one blob per state, as `Restorer` pack
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -78,8 +80,7 @@ def causal_order(
     _check_columns(types, group, src, seq, deps, own)
     if give_up is not None and not give_up >= 0:
         raise UsageError(f"give_up is a number of seconds, not {give_up!r}")
-    if isinstance(base, str) and base != "first":
-        raise UsageError(f'base is a list of counts or "first", not {base!r}')
+    base = _checked_base(base)
     names = ColumnNames(src, seq, deps, own)
     equip(messages.sparkSession)
     if messages.isStreaming:
@@ -103,6 +104,17 @@ def _check_columns(
     for name in ADDED:
         if name in types:
             raise UsageError(f"there is a column {name!r} already, which the result needs")
+
+
+def _checked_base(base: Base) -> Base:
+    if isinstance(base, str) and base == "first":
+        return base
+    if not isinstance(base, str):
+        with suppress(TypeError):
+            counts = tuple(index(count) for count in base)
+            if all(0 <= count < 1 << 63 for count in counts):
+                return counts
+    raise UsageError(f'base is a list of counts from 0 on, or "first", not {base!r}')
 
 
 def _result_schema(messages: Any) -> Any:
@@ -130,9 +142,9 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
         placed = messages.repartition(F.col(group)).sortWithinPartitions(F.col(group), *columns)
         begin = _each_anew(base)
     elif bounds := (found := survey(messages, names)).bounds():
-        group, begin = PART, _carried(base, found.summaries(bounds))
-        placed = messages.withColumn(PART, _part(bounds)).repartitionById(len(bounds) + 1, PART)
-        placed = placed.sortWithinPartitions(PART, *columns)
+        group, begin = _free_name(PART, messages.columns), _carried(base, found.summaries(bounds))
+        placed = messages.withColumn(group, _part(bounds)).repartitionById(len(bounds) + 1, group)
+        placed = placed.sortWithinPartitions(group, *columns)
     else:
         placed, begin = messages.coalesce(1).sortWithinPartitions(*columns), _each_anew(base)
 
@@ -147,6 +159,13 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
             yield pa.RecordBatch.from_arrays(arrays, names=order)
 
     return placed.mapInArrow(number, schema)
+
+
+def _free_name(name: str, taken: list[str]) -> str:
+    """That name, or a longer one that no column has. Spark takes large letters and small ones for the same."""
+    while name in map(str.lower, taken):
+        name += "_"
+    return name
 
 
 def _part(bounds: list[int]) -> Any:

@@ -130,7 +130,7 @@ def _connected_session(address: str) -> Any:
 
 
 def equip(session: Any) -> None:
-    """Let the tasks of a session import inga, whoever has opened it. Those that run beside this process can do that anyway."""
+    """Let the tasks of a session import inga, whoever has opened it. Those that run beside this process need but its Python."""
     if isinstance(session, Borrowed):
         session = session.lent
     whole = session if is_connect(session) else session.sparkContext  # of which sessions may be parts
@@ -140,6 +140,9 @@ def equip(session: Any) -> None:
         session.addArtifacts(str(_zip_package()), pyfile=True)
     elif not is_one_process(whole.master):
         whole.addPyFile(str(_zip_package()))
+    elif "PYSPARK_PYTHON" not in os.environ:
+        # Spark would start the python3 of PATH, which has no inga where no venv is activated.
+        whole.pythonExec = whole.getConf().get("spark.pyspark.python") or sys.executable
     _EQUIPPED.add(whole)
 
 

@@ -202,11 +202,12 @@ def _rate(section: Section) -> str:
     lines = _over_time(section, deliveries="deliveries", sends="sends", repairs="repair")
     if not lines:
         return ""
-    busiest = max(value for _, value in lines.get("deliveries", next(iter(lines.values()))))
+    what, line = next(iter(lines.items()))
+    busiest = max(value for _, value in line)
     return _figure(
         "Packets over time",
-        f"At most {busiest:,.0f} deliveries a second, all members together.",
-        _lines(lines, _length(section), "packets per second over time"),
+        f"At most {busiest:,.0f} {what} a second, all members together.",
+        _lines([*lines.items()], _length(section), "packets per second over time"),
         "The run is cut into 60 equal parts; the lines say how many packets were sent, delivered and sent again in each, per "
         "second. A delivery counts at every receiver.",
     )
@@ -245,7 +246,7 @@ def _permitted(section: Section) -> str:
     least = {process: min(value for _, value in line) for process, line in said.items()}
     slowest = sorted(least, key=lambda process: (least[process], process))
     end = _length(section)
-    lines = {section.names[at]: [*said[at], (end, said[at][-1][1])] for at in slowest[:LINES_MAX]}
+    lines = [(section.names[at], [*said[at], (end, said[at][-1][1])]) for at in slowest[:LINES_MAX]]
     rest = (
         f" The {LINES_MAX} that were permitted least of {len(said)} are shown."
         if len(said) > LINES_MAX
@@ -318,7 +319,8 @@ def _windows(section: Section) -> str:
         return ""
     bars = [(section.names[row["process"]], row["share"], f"{row['share']:.0%}") for row in rows]
     closed = _over_time(section, closings="closed")
-    over_time = _lines(closed, _length(section), "windows closed per second over time", 90) if closed else ""
+    label = "windows closed per second over time"
+    over_time = _lines([*closed.items()], _length(section), label, 90) if closed else ""
     return _figure(
         "Not allowed to send",
         f"{text(bars[0][0])} had to wait most: {rows[0]['share']:.0%} of its time, {rows[0]['closed']:,} times.",
@@ -405,10 +407,10 @@ def _bars(rows: Sequence[tuple[str, float, str]], label: str) -> str:
     return _svg(14 + len(rows) * step, label, parts)
 
 
-def _lines(lines: Mapping[str, Curve], length: float, label: str, height: float = 150) -> str:
-    """Rates over time, each with its name, and the highest value of all."""
+def _lines(lines: Sequence[tuple[str, Curve]], length: float, label: str, height: float = 150) -> str:
+    """Rates over time, each with its name, which two may share, and the highest value of all."""
     left, right, top, bottom = 40, 8, 22, 22
-    highest = max(max(value for _, value in line) for line in lines.values()) or 1.0
+    highest = max(max(value for _, value in line) for _, line in lines) or 1.0
     parts = [
         f'<line class="rule" x1="{left}" x2="{WIDTH - right}" y1="{y}" y2="{y}"/>'
         for y in (top, height - bottom)
@@ -421,7 +423,7 @@ def _lines(lines: Mapping[str, Curve], length: float, label: str, height: float 
         parts.append(
             f'<text x="{x:.1f}" y="{height - 6}" text-anchor="{anchor}">{escape(ms(length * share))}</text>'
         )
-    for number, (name, line) in enumerate(lines.items()):
+    for number, (name, line) in enumerate(lines):
         points = " ".join(
             f"{left + (WIDTH - left - right) * at / length:.1f},{height - bottom - (height - top - bottom) * value / highest:.1f}"
             for at, value in line

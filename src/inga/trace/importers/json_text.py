@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from inga.model.errors import TraceError
 from inga.trace.importers.record import BadLines, is_text
@@ -31,27 +31,36 @@ def read_items(log: LogText, encoding: str, bad: BadLines, *lists: str) -> Itera
         for (before, _), until in zip(log.parts, [*(at for at, _ in log.parts[1:]), None], strict=True):
             parts.begin(None if until is None else until - before)
             text = JsonText(log, parts, encoding, before + 1)
-            while text.peek():
-                first = text.line
-                try:
-                    for found in _items(text, lists):
-                        yield found
-                        is_any = True
-                        if log.wanted is not None and done + text.read >= log.wanted:
-                            return
-                except NotText:
-                    raise
-                except JsonError as error:
-                    if log.is_cut and until is None and error.is_end:
-                        if is_any:
-                            return
-                        raise TraceError(
-                            f"{log.said} has nothing that ends within its first {log.path.stat().st_size:,} octets, "
-                            "which --try reads: import it as a whole."
-                        ) from None
-                    bad.add(error, is_torn=error.is_end)
-                    text.pass_over(error, first)
+            for found in items_of_part(log, text, bad, *lists, is_last=until is None, is_any=is_any):
+                yield found
+                is_any = True
+                if log.wanted is not None and done + text.read >= log.wanted:
+                    return
             done += text.read
+
+
+def items_of_part(
+    log: LogText, text: "JsonText", bad: BadLines, *lists: str, is_last: bool, is_any: bool
+) -> Iterator[tuple[int, Any]]:
+    """The items of one file. `is_any` says whether those before it had some."""
+    while text.peek():
+        first = text.line
+        try:
+            for found in _items(text, lists):
+                yield found
+                is_any = True
+        except NotText:
+            raise
+        except JsonError as error:
+            if log.is_cut and is_last and error.is_end:
+                if is_any:
+                    return
+                raise TraceError(
+                    f"{log.said} has nothing that ends within its first {log.path.stat().st_size:,} octets, "
+                    "which --try reads: import it as a whole."
+                ) from None
+            bad.add(error, is_torn=error.is_end)
+            text.pass_over(error, first)
 
 
 def _items(text: "JsonText", lists: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
@@ -93,10 +102,16 @@ class JsonError(TraceError):
         self.is_long = is_long  # what is wrong is not in the line where the value begins
 
 
+class Readable(Protocol):
+    """Characters one after the other, and nothing at the end."""
+
+    def read(self, size: int, /) -> str: ...
+
+
 class JsonText:
     """JSON from a file, value by value: of a large document only what is asked for is in memory."""
 
-    def __init__(self, log: LogText, file: FileParts, encoding: str, first: int) -> None:
+    def __init__(self, log: LogText, file: "Readable", encoding: str, first: int) -> None:
         self._log = log
         self._file = file
         self._encoding = encoding

@@ -1,7 +1,7 @@
 """Tables of sends and receipts: CSV, JSON, Parquet. A mapping says which column means what.
 
     process, kind, message           one row for each event: where, what happened, to which message
-    sender, receiver, message        one row for each message, with the times `sent` and `received`
+    sender, receiver, message        one row for each message, with the times `sent` and `received`, both of which are needed
 
 More that helps, if there are columns for it: `time`, by which the rows of a process are put in order (else they keep that of the
 table); `sender`, where a message is known only together with who sent it; `receiver`, which says for whom it was; `clock`, a
@@ -14,6 +14,7 @@ what was known; `inga stamp` finds that out.
 import csv
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,10 +23,19 @@ from typing import Any, TextIO
 
 from inga.model.errors import TraceError, UsageError
 from inga.trace.directory import whole_directory
-from inga.trace.importers.json_text import read_items
-from inga.trace.importers.record import BadLines, Log, Record, check_clock, fault, parse_clock
+from inga.trace.importers.json_text import JsonText, items_of_part
+from inga.trace.importers.record import (
+    BadLines,
+    Log,
+    NotJson,
+    Record,
+    check_clock,
+    fault,
+    parse_clock,
+    parse_object,
+)
 from inga.trace.importers.source import LogText
-from inga.trace.importers.text import not_text, open_text, read_objects
+from inga.trace.importers.text import not_text, open_text
 from inga.trace.importers.times import parse_time, parse_zone
 from inga.trace.importers.write import (
     HOSTS_MAX,
@@ -62,6 +72,8 @@ KINDS = {
 PARQUET = b"PAR1"
 ROWS_AT_ONCE = 4096  # of Parquet
 DELIMITERS = ",;\t|"
+HEAD_LINES = 64  # of a file, by which it is known what it is
+HEAD_CHARACTERS = 1 << 16  # of one of them
 LINE_NANOSECONDS = 1_000_000  # of virtual time, where there is none
 KINDS_SHOWN_MAX = 8
 KIND_SHOWN_MAX = 40  # characters of one
@@ -89,14 +101,24 @@ class TableColumns:
         if "message" not in self.map:
             raise UsageError("--map has to name the column with the message: message=COLUMN")
         is_pair = "sender" in self.map and "receiver" in self.map
+        times = {"sent", "received"} & self.map.keys()
         if "kind" in self.map:
             if "process" not in self.map and not is_pair:
                 raise UsageError(
                     "--map has to say where rows happened: process=COLUMN, or sender and receiver"
                 )
-        elif not is_pair or not ("sent" in self.map or "received" in self.map):
+        elif not is_pair or not times:
             raise UsageError(
-                "--map has to name kind=COLUMN, for a row each event, or sender, receiver and sent or received, for a row each message"
+                "--map has to name kind=COLUMN, for a row each event, or sender, receiver, sent and received, for a row each message"
+            )
+        elif missing := {"sent", "received"} - times:
+            raise UsageError(
+                f"--map has to name {missing.pop()}=COLUMN, too: with one of the times of a message nothing says what a process "
+                "had received when it sent something"
+            )
+        if "kind" in self.map and times:
+            raise UsageError(
+                f"--map {min(times)}=COLUMN is for a row each message; with kind=COLUMN, for a row each event, say time=COLUMN"
             )
         if "clock" in self.map and "kind" not in self.map:
             raise UsageError("clocks belong to events: --map clock=COLUMN goes with kind=COLUMN")
@@ -110,6 +132,7 @@ def import_table(
 ) -> Imported:
     """Make a trace of a table."""
     columns.check()
+    _check_forms(log)
     log = _by_rows(log) if _is_parquet(log) else log
     if "clock" in columns.map:
         return write_log(_with_clocks(log, asked, columns), out, asked)
@@ -145,18 +168,8 @@ Contents = Iterator[tuple[int, dict[str, Any], bool]]
 
 
 def _contents(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
-    if _is_parquet(log):
-        return _parquet(log, columns, bad)
-    with log.path.open("rb") as file:
-        head = file.read(4096)
-    head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith(b"[") and head[1:].lstrip()[:1] in (b"{", b"]", b""):  # and not a name in brackets
-        return _json(log, _objects(log, encoding, bad), columns)
-    if head.partition(b"\n")[0].strip() == b"{":
-        return _json(log, _objects(log, encoding, bad), columns)
-    if head.startswith(b"{"):
-        return _json(log, read_objects(log, encoding, bad), columns)
-    return _csv(log, encoding, columns, bad)
+    bad.begin()
+    return _parquet(log, columns, bad) if _is_parquet(log) else _text(log, encoding, columns, bad)
 
 
 def _check_columns(log: LogText, part: str, content: dict[str, Any], columns: TableColumns) -> None:
@@ -168,6 +181,15 @@ def _check_columns(log: LogText, part: str, content: dict[str, Any], columns: Ta
         raise UsageError(
             f"{said} has no column {missing[0]!r}; there are {', '.join(map(str, content))}{hint}"
         )
+
+
+def _check_names(said: str, names: list[str], columns: TableColumns) -> None:
+    """A column that is meant must not be there twice."""
+    for column in columns.map.values():
+        if names.count(column) > 1:
+            raise UsageError(
+                f"{said} has {names.count(column)} columns {column!r}: nothing says which is meant"
+            )
 
 
 def _check_object(log: LogText, content: dict[str, Any], columns: TableColumns) -> None:
@@ -191,67 +213,154 @@ def _cell(content: dict[str, Any], column: str, default: Any = None) -> Any:
     return found
 
 
-def _json(log: LogText, objects: Iterator[tuple[int, dict[str, Any]]], columns: TableColumns) -> Contents:
-    for at, (line, content) in enumerate(objects):
-        if not at:
-            _check_object(log, content, columns)
-        yield line, content, False
+def _text(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
+    """Each file of a directory as what it is."""
+    is_checked = False
+    with open_text(log, encoding) as file:
+        lines = _Lines(file)
+        try:
+            for (_, part), until in zip(log.parts, [*(at for at, _ in log.parts[1:]), None], strict=True):
+                form = _form(lines.head(until), columns)
+                if form == CSV:
+                    yield from _csv_part(log, part, lines, until, columns, bad)
+                    continue
+                read = _json_lines(log, lines, bad)
+                if form == DOCUMENTS:
+                    read = _documents(log, lines, until, encoding, bad)
+                for line, content in read:
+                    if not is_checked:
+                        _check_object(log, content, columns)
+                        is_checked = True
+                    yield line, content, False
+        except UnicodeDecodeError as error:
+            raise not_text(log, lines.number + 1, encoding, error) from None
 
 
-def _objects(log: LogText, encoding: str, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+CSV, JSON_LINES, DOCUMENTS = "CSV", "JSON, an object a line", "JSON, in a list or over several lines"
+
+
+def _form(head: list[str], columns: TableColumns) -> str:
+    """What a file is, by its first lines. The first of all may be of something else, as where a server says that it starts."""
+    text = "".join(head).lstrip()
+    if text.startswith("[") and text[1:].lstrip()[:1] in ("{", "]", ""):  # and not a name in brackets
+        return DOCUMENTS
+    first, *others = [line.strip() for line in head if line.strip()] or [""]
+    if first.startswith("{"):
+        return DOCUMENTS if first == "{" else JSON_LINES
+    names = _header(first)[1]
+    if isinstance(names, list) and any(column in names for column in columns.map.values()):
+        return CSV
+    for line in others:
+        if line == "{":
+            return DOCUMENTS
+        if line.startswith("{") and _has_columns(line, columns):
+            return JSON_LINES
+    return CSV
+
+
+def _has_columns(line: str, columns: TableColumns) -> bool:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return any(_cell(content, column, _NOTHING) is not _NOTHING for column in columns.map.values())
+
+
+def _json_lines(log: LogText, lines: "_Lines", bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line in lines.lines():
+        if not line.strip():
+            continue
+        try:
+            content = parse_object(log, lines.number, line)
+        except TraceError as error:
+            is_cut = not lines.has_end or lines.number in log.torn
+            bad.add(error, is_torn=is_cut and isinstance(error, NotJson))
+        else:
+            yield lines.number, content
+
+
+def _documents(
+    log: LogText, lines: "_Lines", until: int | None, encoding: str, bad: BadLines
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Objects in a list, or over several lines each."""
-    for line, content in read_items(log, encoding, bad):
+    text = JsonText(log, lines, encoding, lines.number + 1)
+    for line, content in items_of_part(log, text, bad, is_last=until is None, is_any=lines.number > 0):
         if isinstance(content, dict):
             yield line, content
         else:
             bad.add(fault(log, line, f"an object is expected, not {shown(content)}"))
 
 
-def _csv(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
-    bad.begin()
-    with open_text(log, encoding, newline="") as file:
-        lines = _Lines(file)
-        try:
-            for (_, part), until in zip(log.parts, [*(at for at, _ in log.parts[1:]), None], strict=True):
-                yield from _csv_part(log, part, lines, until, columns, bad)
-        except UnicodeDecodeError as error:
-            raise not_text(log, 1, encoding, error) from None
-
-
 class _Lines:
-    """The lines of a file, as many as belong to one part."""
+    """The lines of a file, as many as belong to one part. The first of each part can be looked at before they are read."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
+        self._ahead: deque[str] = deque()  # what was looked at: lines, the last of which may only have begun
+        self._until: int | None = None  # the last line of this part
         self.number = 0  # of the line that was given last
         self.has_end = True  # whether that line has an end
         self.is_over = False  # whether more was wanted than the part has
 
-    def until(self, until: int | None) -> Iterator[str]:
+    def head(self, until: int | None) -> list[str]:
+        """Begin a part, and look at its first lines; of a long one only at its beginning."""
+        self._until = until
+        left = HEAD_LINES if until is None else min(HEAD_LINES, until - self.number)
+        while len(self._ahead) < left and (piece := self._file.readline(HEAD_CHARACTERS)):
+            self._ahead.append(piece)
+            if not piece.endswith("\n"):
+                break
+        return [*self._ahead]
+
+    def lines(self) -> Iterator[str]:
         """The last of them is empty, and there for whoever wants more."""
         self.is_over = False
-        while (until is None or self.number < until) and (line := self._file.readline()):
+        while self._has_more and (line := self._piece(-1)):
             self.number += 1
-            self.has_end = line.endswith(("\n", "\r"))
+            self.has_end = line.endswith("\n")
             yield line
         self.is_over = True
         yield ""
+
+    def read(self, size: int) -> str:
+        """So many characters of the part, or all that there are."""
+        found: list[str] = []
+        while size > 0 and self._has_more and (piece := self._piece(size)):
+            self.number += piece.endswith("\n")
+            size -= len(piece)
+            found.append(piece)
+        return "".join(found)
+
+    @property
+    def _has_more(self) -> bool:
+        return self._until is None or self.number < self._until
+
+    def _piece(self, size: int) -> str:
+        """Up to the end of a line, or so many characters."""
+        if not self._ahead:
+            return self._file.readline(size)
+        piece = self._ahead.popleft()
+        if 0 <= size < len(piece):
+            self._ahead.appendleft(piece[size:])
+            return piece[:size]
+        if not self._ahead and not piece.endswith("\n"):
+            piece += self._file.readline(size if size < 0 else size - len(piece))
+        return piece
 
 
 def _csv_part(
     log: LogText, part: str, lines: _Lines, until: int | None, columns: TableColumns, bad: BadLines
 ) -> Contents:
     """One file of a table: its first line has the names, which need not stand in the order of another's."""
-    text = lines.until(until)
-    first = next((line for line in text if line.strip()), "")
-    delimiter = max(DELIMITERS, key=first.count)
-    names = next(_cells(csv.reader([first], delimiter=delimiter)), [])
+    text = lines.lines()
+    delimiter, names = _header(next((line for line in text if line.strip()), ""))
     if isinstance(names, csv.Error):
         raise fault(log, lines.number, f"this is no CSV: {names}")
     is_checked = False
     line = lines.number + 1
     for cells in _cells(csv.reader(text, delimiter=delimiter)):
         if cells and not is_checked:
+            _check_names(part if len(log.parts) > 1 else log.said, names, columns)
             _check_columns(log, part, dict.fromkeys(names), columns)
             is_checked = True
         is_torn = not lines.has_end or lines.number in log.torn
@@ -268,6 +377,12 @@ def _csv_part(
         line = lines.number + 1
 
 
+def _header(line: str) -> tuple[str, list[str] | csv.Error]:
+    """What stands between the names of columns, and the names."""
+    delimiter = max(DELIMITERS, key=line.count)
+    return delimiter, next(_cells(csv.reader([line], delimiter=delimiter)), [])
+
+
 def _cells(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
     """Row by row, or what is wrong with one: the reader goes on with the next line."""
     while True:
@@ -280,10 +395,25 @@ def _cells(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
 
 
 def _is_parquet(log: LogText) -> bool:
-    if not log.path.is_file():
+    return _begins_as_parquet(log.path)
+
+
+def _begins_as_parquet(path: Path) -> bool:
+    if not path.is_file():
         return False  # whoever opens it says what it is
-    with log.path.open("rb") as file:
+    with path.open("rb") as file:
         return file.read(len(PARQUET)) == PARQUET
+
+
+def _check_forms(log: LogText) -> None:
+    """Files of a directory may be CSV and JSON, each as it likes. Parquet has no lines, so that is all of them or none."""
+    found: dict[bool, str] = {}
+    for _, part in log.parts if len(log.parts) > 1 else ():
+        found.setdefault(_begins_as_parquet(Path(part)), part)
+    if len(found) > 1:
+        raise UsageError(
+            f"{found[True]} is Parquet, and {found[False]} is not: a directory has one or the other"
+        )
 
 
 def _by_rows(log: LogText) -> LogText:
@@ -298,11 +428,11 @@ def _by_rows(log: LogText) -> LogText:
 
 def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
     """All parts, one after the other: what was copied for others to read is of no use here."""
-    bad.begin()
     number = 0
     for _, part in log.parts:
         is_checked = False
         with _opened(part) as file:
+            _check_names(part, file.schema_arrow.names, columns)
             for batch in file.iter_batches(ROWS_AT_ONCE):
                 try:
                     contents = batch.to_pylist()
@@ -507,9 +637,9 @@ class _Table:
         source = self._at(row, sender, "sender")
         target = self._process_of(row, "receiver")
         steps: list[tuple[Any, ...]] = []
-        if "sent" not in self._columns.map or "sent" in row.values:
+        if "sent" in row.values:
             steps.append((source, self._time(row, "sent"), SEND, key, target, row.line, row.text("message")))
-        if "received" not in self._columns.map or "received" in row.values:
+        if "received" in row.values:
             self._there.add(target)
             steps.append(
                 (target, self._time(row, "received"), RECEIVE, key, None, row.line, row.text("message"))
@@ -549,7 +679,7 @@ class _Table:
     # ---- from steps to a trace
 
     def _write_all(self, directory: Path, base: sqlite3.Connection) -> None:
-        timed = any(name in self._columns.map for name in ("time", "sent", "received"))
+        timed = any(name in self._columns.map for name in ("time", "sent"))
         (origin,) = base.execute("SELECT min(time) FROM step").fetchone()
         if origin is None:
             sent, received = self._columns.map["sent"], self._columns.map["received"]
