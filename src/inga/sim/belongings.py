@@ -67,6 +67,7 @@ class _Held:
         self.start = 0  # of what it took, what counts besides
         self.mark = 0  # where it was when it passed the last view
         self.since = 0  # the epoch from which on what it sent counts besides
+        self.came_in = -1  # the view in force as it was given a state
 
 
 class _Seen(NamedTuple):
@@ -133,9 +134,14 @@ class Belongings:
             raise ValueError("this state is not given")
 
     def may_fail(self, site: Site, error: IngaError) -> bool:
-        """Whether a newcomer may end because nobody gives it a state: all have raised who were in its view before."""
+        """Whether a newcomer may end because nobody gives it a state: all have raised who had one as its view began. Who was
+        given one in the view before may not have had it by then."""
         view = site.stack.view
-        there = {each.name for each in self._sim.sites if each.is_member and each is not site and _has(each)}
+        there = {
+            each.name
+            for each in self._sim.sites
+            if each.is_member and each is not site and _has(each) and self._of(each).came_in < view.number - 1
+        }
         able = there & {*view.names} - {*view.joined} - self._refused
         return str(error).startswith(NO_STATE) and not able
 
@@ -151,7 +157,7 @@ class Belongings:
         mine = [int.from_bytes(state[at : at + NUMBER], "big") for at in range(2 * NUMBER, end, NUMBER)]
         held = self._of(site)
         held.line, *held.given = mine
-        held.start = len(site.taken)
+        held.start, held.came_in = len(site.taken), site.stack.view.number
 
     def passed(self, site: Site, view: View, how: str) -> None:
         """An application goes on from the place of a view: it `went` there, `took` a state, or goes on `without` one."""
