@@ -67,7 +67,7 @@ class _Held:
         self.start = 0  # of what it took, what counts besides
         self.mark = 0  # where it was when it passed the last view
         self.since = 0  # the epoch from which on what it sent counts besides
-        self.came_in = -1  # the view in force as it was given a state
+        self.came_in = -1  # the view in force as it was given a state, or began without one
 
 
 class _Seen(NamedTuple):
@@ -166,6 +166,7 @@ class Belongings:
             held.since = self._sim.ledger.roll.epoch_of(view)
         if how == "without":
             held.line, held.given, held.start = next(self._lines), [], mark
+            held.came_in = site.stack.view.number
             assert site.states is not None and site.states.transfer.incoming is not None
             if len(site.stack.view) > 1:
                 self._without.append((site.name, site.states.transfer.incoming.cut))

@@ -309,12 +309,17 @@ def _ended(sim: Sim, plan: Plan) -> list[Finding]:
 
 
 def _may_be_refused(sim: Sim, plan: Plan, site: Site) -> bool:
-    """Whether another process has its name, or may still be heard under it; or those who are there may let nobody in."""
+    """Whether another process has its name, or may still be heard under it; those who are there may let nobody in; or nobody
+    is there."""
     assert site.newcomer is not None
     since = site.starts_at - LATE * plan.delay
-    namesakes = [other for other in sim.sites if other.name == site.name and other is not site]
-    is_taken = any(other.starts_at <= site.ended_at and other.ended_at > since for other in namesakes)
-    return is_taken or PAUSED in str(site.newcomer.refused)
+    others = [other for other in sim.sites if other is not site]
+    is_taken = any(
+        other.name == site.name and other.starts_at <= site.ended_at and other.ended_at > since
+        for other in others
+    )
+    is_alone = all(other.newcomer is not None or other.ended_at <= site.ended_at for other in others)
+    return is_taken or is_alone or PAUSED in str(site.newcomer.refused)
 
 
 def _undelivered(sim: Sim, when: str) -> list[Finding]:
