@@ -251,14 +251,13 @@ class Belongings:
             had = set(other.messages)
             if new := {each for each in came if each in ledger.whole} - had:
                 yield "history", f"{told.name} was told {_some(new)}, {other.name} had them not by then"
+            owed = set(self._promised(other, "complete"))  # what a relay had not passed on went with it
             if type(last) is int:
-                is_short = len(came) < min(last, len(had))
+                is_short = len(came) < min(last, len(owed))
             else:
-                is_short = any(ledger.said_at[each] >= now - last for each in had - came)
+                is_short = any(ledger.said_at[each] >= now - last for each in owed - came)
             if len(came) < len(told.messages) or (is_short and size < HISTORY_MAX):
-                text = (
-                    f"{told.name} was told {len(told.messages)} messages; {other.name} had {len(had)} by then"
-                )
+                text = f"{told.name} was told {len(told.messages)} messages; {other.name} had {len(owed)} by then"
                 yield "history", text
 
     # What they have
