@@ -249,7 +249,8 @@ class Belongings:
             if other.line:
                 continue
             had = set(other.messages)
-            if new := {each for each in came if each in ledger.whole} - had:
+            told_of = told._replace(messages=tuple(each for each in told.messages if each in ledger.whole))
+            if new := set(self._promised(told_of, "complete")) - had:
                 yield "history", f"{told.name} was told {_some(new)}, {other.name} had them not by then"
             owed = set(self._promised(other, "complete"))  # what a relay had not passed on went with it
             if type(last) is int:
