@@ -423,3 +423,38 @@ def talk(sim: Sim, seconds: float, step: float = 0.02) -> list[str]:
     for turn in range(int(seconds / step)):
         sim.at(turn * step, sim.sites[0], lambda turn=turn: say(turn))
     return said
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_that_is_refused_has_it_from_another_that_is_about_to(seed: int) -> None:
+    """Two come at once, as the view waits for bob. Alice raises for one of them, and gives the other a large state."""
+    went: list[str] = []
+
+    def give(site: Site) -> Iterator[bytes]:
+        went.append(site.name)
+        if len(went) == 1:
+            raise ValueError("torn")
+        yield b"." * (3 * AHEAD)
+
+    begun: dict[str, int] = {}
+    faults = Faults(delay_min=0.001, delay_max=0.02)
+    sim = Sim(
+        "alice",
+        "bob",
+        order="fifo",
+        seed=seed,
+        faults=faults,
+        options=Options(detect=DETECT),
+        record=False,
+        give=give,
+        take=lambda site, data: begun.update({site.name: len(data)}),
+    )
+    sim["bob"].pause(0.3)
+    sim.join("cathy"), sim.join("dave")
+    sim.run(3.0)
+    assert begun == {"cathy": 3 * AHEAD, "dave": 3 * AHEAD}
+    assert went[:2] == ["alice", "alice"] or "bob" in went
+    assert all(site.stack.writable for site in sim.sites)
+    assert not any(
+        site.states.transfer._later or site.states.transfer.lacks for site in sim.sites if site.states
+    )

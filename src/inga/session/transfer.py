@@ -120,6 +120,7 @@ class Transfer:
         self._lack: People | None = None  # as the cut before this view said, if we were there
         self._give: People = []
         self._unserved: set[Person] = set()  # whom nobody gives what they lack
+        self._later: set[Person] = set()  # who has it from one that is about to have it
         self._donor: Person | None = None
         self._is_anew = False  # we have said that we lack a state anew
         self._refusal: str | None = None  # why one who was to give a state did not
@@ -158,7 +159,7 @@ class Transfer:
         # Those who found a group have nothing to fetch: there was nobody before them.
         is_new = bool(view.attempt) and view.number > 1 and mine != self._identity
         self._identity = mine
-        self._is_anew, self._unserved = False, set()
+        self._is_anew, self._unserved, self._later = False, set(), set()
         stack.views.excuse(False)
         self._choose(view, lack or [])
         if is_new:
@@ -167,6 +168,10 @@ class Transfer:
             self._begin(view)
         elif self.lacks and self._donor is None:
             self._session.changes.wishes.renew()
+        elif (
+            not self.lacks and (*mine, GOES_ON) in (lack or []) and (self.gives_late or self.stop_at is None)
+        ):
+            self._serve()  # it came while the view was closed
         self.wake = stack.now if self.lacks else self._reminds_at
 
     def gone(self, member: int) -> None:
@@ -207,8 +212,16 @@ class Transfer:
         """The application is where it was to have a state: that has come, or there is none. All that was delivered
         before its cut is part of it."""
         self.stop_at = None
+        if not self.gives_late:
+            self._serve()
         incoming = self.incoming
         return incoming if incoming is not None and incoming.is_whole else None
+
+    def _serve(self) -> None:
+        """We have a state, and others wait for that: in another view we may be chosen to give it."""
+        if self._later:
+            self._later.clear()
+            self._session.changes.wishes.renew()
 
     def due(self, view: View) -> list[OutgoingState]:
         """The states that are to be drawn from the application at the place of this view, before it goes on."""
@@ -325,10 +338,11 @@ class Transfer:
 
     def _choose(self, view: View, lack: People) -> None:
         """Of those who lack a state, each gets it from one of those who give such; the leader, who comes first, has
-        enough to do."""
+        enough to do. If nobody can and somebody's is on its way, they wait until that one has it, for the view after that."""
         going_on = {(name, incarnation) for name, incarnation, kind in lack if kind == GOES_ON}
         for person in set(self.outgoing) - going_on:
             self._drop(person)
+        is_coming = any(view.index(Member(*person)) is not None for person in going_on)
         anew = [each for each in lack if each[2] != GOES_ON and view.index(Member(*each[:2])) is not None]
         for place, (name, incarnation, kind) in enumerate(anew):
             givers = [
@@ -337,7 +351,7 @@ class Transfer:
                 if each[2] == kind and view.index(Member(*each[:2])) is not None
             ]
             if not givers:
-                self._unserved.add((name, incarnation))
+                (self._later if is_coming else self._unserved).add((name, incarnation))
             elif givers[-1 - place % len(givers)] == self._identity:
                 self.outgoing[name, incarnation] = OutgoingState(view)
 
@@ -368,6 +382,8 @@ class Transfer:
                 incoming.is_whole, self.lacks, self.wake, self._refusal = True, False, NEVER, None
                 incoming.early = EarlyPieces()
                 note_state(stack, packet.src, incoming.offset, self.wants)
+                if self.gives_late:
+                    self._serve()
             if piece.flag("ask"):
                 self._fetch()
 

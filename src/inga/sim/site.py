@@ -90,6 +90,7 @@ class Site:
         self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
         self.has_left = False  # or was never let in, or has crashed
         self.has_crashed = False
+        self.has_failed = False  # it cannot go on, and leaves for that reason
         self.ended_at = inf  # when the one or the other was
         self.excluded: Excluded | None = None  # with which error its member ended
         self.is_excluded = False  # it was taken for one that has failed
@@ -277,6 +278,7 @@ class Site:
 
     def _fail(self) -> None:
         """It cannot go on, and says so, as a group does that is closed for it."""
+        self.has_failed = True
         self.sim.oracle.crash(self.number)
         self.waiting.clear()
         self.answers.clear()
@@ -421,10 +423,11 @@ class Site:
         if isinstance(ready.error, Excluded):
             self.is_excluded, self.excluded = True, ready.error
             self.crash()
-        elif ready.error is not None and self.leaves_by is None:
-            if sim.may_fail is None or not sim.may_fail(self, ready.error):
+        elif ready.error is not None and not self.has_failed:
+            if sim.may_fail is not None and sim.may_fail(self, ready.error):
+                self._fail()
+            elif self.leaves_by is None:
                 raise ready.error
-            self._fail()
         if self.waiting and stack.writable:
             self.pump()
 
