@@ -427,7 +427,8 @@ def talk(sim: Sim, seconds: float, step: float = 0.02) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_one_that_is_refused_has_it_from_another_that_is_about_to(seed: int) -> None:
-    """Two come at once, as the view waits for bob. Alice raises for one of them, and gives the other a large state."""
+    """Two come at once, as the view waits until bob, who has died, is missed. Alice raises for one of them, and gives the other a
+    large state."""
     went: list[str] = []
 
     def give(site: Site) -> Iterator[bytes]:
@@ -449,9 +450,10 @@ def test_one_that_is_refused_has_it_from_another_that_is_about_to(seed: int) -> 
         give=give,
         take=lambda site, data: begun.update({site.name: len(data)}),
     )
-    sim["bob"].pause(0.3)
+    sim.run(0.1)
+    sim["bob"].crash()
     sim.join("cathy"), sim.join("dave")
-    sim.run(3.0)
+    sim.run(4.0)
     assert begun == {"cathy": 3 * AHEAD, "dave": 3 * AHEAD}
     assert went[:2] == ["alice", "alice"] or "bob" in went
     assert all(site.stack.writable for site in sim.sites)
