@@ -417,6 +417,8 @@ def _given_reluctantly(drawn: Plan, rng: Random) -> Plan:
     if drawn.state is None or rng.random() >= RELUCTANT:
         return drawn
     pick, people = rng.choice, range(max([drawn.members - 1, *drawn.newcomers]) + 1)
+    if 0 < drawn.seeds < len(people):
+        return drawn  # one whose address alone is known might end without a state, and parts never hear of each other
     who = sorted(rng.sample(people, min(len(people), pick((1, 1, 2, len(people))))))
     how = [(each, pick(("once", "always", "pauses")), pick((0, 1, 3, 20))) for each in who]
     return replace(drawn, reluctant=tuple(how))
