@@ -352,7 +352,8 @@ def _receipts(sim: Sim) -> list[Finding]:
 
 def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
     """Who does not read is not sent more than it asked for, besides what is under way from each sender. Where a sequencer
-    orders, as much again may wait for its place: what others keep for that counts at the sequencer."""
+    orders, as much again may wait for its place: what others keep for that counts at the sequencer. In each view senders begin
+    anew, and no view waits until one that waits for a state has read."""
     largest = max(
         [action.argument[0] for action in plan.actions if action.do in ("send", "answer")], default=0
     )
@@ -361,8 +362,9 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
     queues = 1 + any(find(order).sequenced for order in orders)
     bound = queues * plan.queue + len(sim.sites) * each
     for site in sim.sites:
-        if site.owed_most > bound and not site.has_left:
-            text = f"{site.owed_most} bytes were under way to {site.name}, more than {bound}"
+        most = bound * max(site.waited_in, 1)
+        if site.owed_most > most and not site.has_left:
+            text = f"{site.owed_most} bytes were under way to {site.name}, more than {most}"
             return [Finding("pressure", text)]
     return []
 

@@ -89,6 +89,7 @@ class Site:
         self.awake_at = 0.0  # when anything reaches this member again
         self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
         self.has_left = False  # or was never let in, or has crashed
+        self.waited_in = 0  # views in which it waited for a state, so that it read nothing
         self.has_crashed = False
         self.has_failed = False  # it cannot go on, and leaves for that reason
         self.ended_at = inf  # when the one or the other was
@@ -443,6 +444,8 @@ class Site:
         sim, view = self.sim, self.stack.view
         self.before, self.view = self.view, view
         sim.ledger.install(self, view)
+        if self.states is not None and self.states.transfer.stop_at is not None:
+            self.waited_in += 1
 
     def _member(self) -> Stack:
         if self.newcomer is not None:
