@@ -156,15 +156,16 @@ class Changes:
             self._dissolves, self._change = host, None
             self._work()
 
-    def leave_home(self, host: tuple[str, int] | None = None) -> None:
-        """We are in no view from now on; `host` is asked to let us into another."""
+    def leave_home(self, host: tuple[str, int] | None = None, tag: int | None = None) -> None:
+        """We are in no view from now on; `host` is asked to let us into another. `tag`: of the view that we give up, if that is
+        not the one in force."""
         if self.stack.views.next is not None:
             return  # we are in another one already
         part = () if host is None or self.closing is None else self.closing.view.names
         self.closing = self._change = self.wishes.request = None
         self._unaware.clear()
         self.stack.views.abandon()
-        self._session.parts.leave_home(host, part)
+        self._session.parts.leave_home(host, part, tag)
         self.wake = NEVER
 
     def enter(self, view: View, told: Told) -> None:

@@ -90,7 +90,8 @@ class Parts:
         stack = session.stack
         if session.quorum.is_paused:
             where = {"address": stack.member.address, "spoken_in": stack.wire.tag_of(stack.view)}
-            session.say_outside(None, "lost", group=session.digest, view=stack.view.number, **where)
+            who = named(stack.member)
+            session.say_outside(None, "lost", **who, group=session.digest, view=stack.view.number, **where)
         elif session.changes.leads:
             session.say_outside(None, "part", **self.part())
         self._rearm()
@@ -117,13 +118,19 @@ class Parts:
             "spoken_in": spoken_in,
         }
 
-    def leave_home(self, host: tuple[str, int] | None, part: tuple[str, ...] = ()) -> None:
-        """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does."""
+    def leave_home(
+        self, host: tuple[str, int] | None, part: tuple[str, ...] = (), tag: int | None = None
+    ) -> None:
+        """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does. `tag`: of the
+        view that we give up, if that is not the one in force."""
         session = self._session
         stack = session.stack
         session.quorum.lose_home()
         session.transfer.leave_home()
-        tag, bound = stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised))
+        tag, bound = (
+            stack.wire.tag_of(stack.view) if tag is None else tag,
+            tuple(sorted(session.quorum.promised)),
+        )
         self._was = Was(stack.member, tag, bound, part)
         self._since = stack.now
         self._patience = self._alone_after.next(stack.rng)
@@ -177,10 +184,12 @@ class Parts:
     def on_lost(self, told: Told, address: Hashable) -> None:
         """A member that is paused asks whether anybody has gone on without it."""
         session, view = self._session, self._session.stack.view
-        spoken_in, number = told.large("spoken_in"), told.number("view")
-        if told.text("group") != session.digest or self.is_homeless or session.quorum.is_paused:
+        who, spoken_in, number = told.identity, told.large("spoken_in"), told.number("view")
+        if told.text("group") != session.digest or self.is_homeless:
             return
-        if number <= view.number and spoken_in != session.stack.wire.tag_of(view):
+        if session.quorum.is_paused:
+            session.quorum.on_lost(who, spoken_in)
+        elif number <= view.number and spoken_in != session.stack.wire.tag_of(view):
             session.answer(address, "part", **self.part())
 
     def on_welcome(self, told: Told) -> None:

@@ -21,6 +21,10 @@ change at a time. Three things would spoil that, and are looked after:
 
 Two parts may each have begun to go on, each without the other, and neither have a majority any more. Then those give up
 who have excluded nobody, or whose leader comes later: `yields`.
+
+One may have installed a view that nobody else is in: it was too late, the others excluded it, and those who followed have said
+goodbye. Then it counts on them here, and they on it in the view before, and nobody has a majority. It hears that all of them
+are paused there, and gives up both views. Nobody can go on with this one then, and those in the view before do not count it.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -54,6 +58,9 @@ class Quorum:
         self._bound: set[int] = set()  # members that said goodbye and had agreed to a change
         self._is_told = False  # the application knows of a pause
         self.promised: set[int] = set()  # those who lead changes to which we have agreed
+        self._tag: int | None = None  # of the view in force
+        self._before: int | None = None  # of the one before, if we were in it
+        self._behind: set[int] = set()  # members that are paused in that one
 
     @property
     def is_primary(self) -> bool:
@@ -79,8 +86,11 @@ class Quorum:
 
     def view(self) -> None:
         """A view is installed."""
-        for kept in (self._discounted, self.waived, self._bound, self.promised):
+        for kept in (self._discounted, self.waived, self._bound, self.promised, self._behind):
             kept.clear()
+        stack = self._session.stack
+        self._before = None if stack.member.name in stack.view.joined else self._tag
+        self._tag = stack.wire.tag_of(stack.view)
         if self._is_told:  # the stack is not paused any more
             self._resumed()
 
@@ -144,6 +154,19 @@ class Quorum:
         if member is not None and void.issuperset(bound):
             self.discount(member)
 
+    def on_lost(self, who: tuple[str, int], spoken_in: int) -> None:
+        """Somebody is paused as well, perhaps in the view before ours. If all are there that count here, we give both up."""
+        session = self._session
+        stack = session.stack
+        member = stack.view.index(Member(*who))
+        if member in (None, stack.me) or spoken_in != self._before or self.promised:
+            return
+        assert member is not None
+        self._behind.add(member)
+        others = {*self._counted} - {stack.me}
+        if others <= self._behind and not any(map(session.silence.has_spoken, others)):
+            session.changes.leave_home(tag=self._before)
+
     def discount(self, member: int) -> None:
         """A member of this view never takes part in another change of it."""
         if member not in self._discounted:
@@ -176,11 +199,16 @@ class Quorum:
         """Whether those who are left without these, and without all that are gone, may go on."""
         if not self.is_primary:
             return True
-        stack = self._session.stack
-        said_goodbye = stack.left - stack.failed - self._bound
-        counted = [m for m in range(len(stack.view)) if m not in said_goodbye and m not in self._discounted]
+        stack, counted = self._session.stack, self._counted
         here = {m for m in counted if m not in stack.left and m not in missing}
         return is_majority(here, counted) and self._is_settled(counted)
+
+    @property
+    def _counted(self) -> list[int]:
+        """Members of this view that have neither said goodbye nor given up."""
+        stack = self._session.stack
+        said_goodbye = stack.left - stack.failed - self._bound
+        return [m for m in range(len(stack.view)) if m not in said_goodbye and m not in self._discounted]
 
     def _is_settled(self, counted: Sequence[int]) -> bool:
         """Whether those of the view before cannot go on without knowing of this one."""

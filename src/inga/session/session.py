@@ -45,7 +45,7 @@ from inga.stack.stack import Done, Stack
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
 
-SPOKEN_FOR = ("here", "hello")
+SPOKEN_FOR = ("here", "hello", "lost")
 """What everybody says of itself alone."""
 
 SPOKEN_OF = ("goodbye", "farewell", "excluded", "double")
