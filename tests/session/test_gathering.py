@@ -383,7 +383,8 @@ def test_who_is_paused_is_told_by_those_who_have_gone_on(
     stack = town.member("bob")
     tag = stack.wire.tag_of(stack.view)
     town.at["dave"] = dave()
-    lost = {"group": "00000000", "view": number, "spoken_in": tag if is_ours else tag ^ 1, "address": ""}
+    who = {"name": "dave", "incarnation": 1, "address": ""}
+    lost = who | {"group": "00000000", "view": number, "spoken_in": tag if is_ours else tag ^ 1}
     town.inject("bob", answer("lost", **lost)[0], source="dave")
     told = [(each["name"], each["size"], each["spoken_in"]) for each in spoken(town, "part", "bob", "dave")]
     assert told == ([("alice", 3, tag)] if is_answered else [])
