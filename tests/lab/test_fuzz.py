@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import inga.cli.fuzz  # noqa: F401  # its help names the decoders as they are before any is planted
 from inga import session
 from inga.cli.main import main
 from inga.corba.dissect import pcap
