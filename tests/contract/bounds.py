@@ -67,6 +67,7 @@ from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.stack.backlog import Backlog
+from inga.stack.hooks import Lack
 from inga.stack.layer import Layer
 from inga.stack.native import Outsider
 from inga.stack.places import Places
@@ -153,8 +154,8 @@ class Lacking(Layer):
     name = "lacking"
     provides = frozenset({"reliable"})
 
-    def lacks(self) -> dict[str, list[int]]:
-        return {"all": [1]}
+    def lacks(self) -> dict[str, Lack]:
+        return {"all": Lack([1], [], 0)}
 
 
 @bound("session.handover.STATE_MAX")
