@@ -43,9 +43,8 @@ class LateCopies:
                 self._incomplete.update(others)
                 if me in where and me not in old:
                     self.missing[name] = Lack(holders, others, since.get(name, 0))
-        self._given = (
-            host.states() if self._incomplete and me in old else {}
-        )  # as they were when the view began
+        # As they were when the view began, or as they came.
+        self._given = host.states() if self._incomplete and me in old else {}
 
     def had(self) -> dict[str, int]:
         """The objects of which we have a copy, and the latest view in which we had the state of each."""

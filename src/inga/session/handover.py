@@ -102,12 +102,10 @@ class Handover:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._come: dict[str, _Coming] = {}  # of each state that we lack, what has come
-        self._among: dict[
-            str, list[int]
-        ] = {}  # of each that newcomers have to find among themselves: which newcomers
-        self._heard: dict[
-            str, dict[int, int]
-        ] = {}  # of these, who lacks it, and in which view each had one itself
+        # Of states that newcomers have to find among themselves: which newcomers; who of them lacks it, and in which view
+        # each of these had one itself.
+        self._among: dict[str, list[int]] = {}
+        self._heard: dict[str, dict[int, int]] = {}
         self._given: dict[str, bytes] = {}  # states that somebody has asked for in this view
         self._again = Backoff(AGAIN, AGAIN_MAX)
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
@@ -225,13 +223,11 @@ class Handover:
         return found
 
     def _ask(self, topic: str, lack: Lack) -> None:
-        peers = self._session.stack.peers
-        among = self._company(topic, lack)
-        whom = (
-            [next(member for member in lack.holders if member in peers)]
-            if not among
-            else self._choose(topic, lack)
-        )
+        peers, among = self._session.stack.peers, self._company(topic, lack)
+        if among:
+            whom = self._choose(topic, lack)
+        else:
+            whom = [next(member for member in lack.holders if member in peers)]
         coming = self._come.get(topic)
         offset = 0 if coming is None else len(coming.data)
         if coming is not None:

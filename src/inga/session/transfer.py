@@ -53,6 +53,9 @@ REFUSES_FOR = 10.0
 NOBODY = "nobody here gives one"
 """Why one begins without a state that nobody could give."""
 
+NO_STATE = "no state for one who joins, from "
+"""How the error of one begins that was refused a state, and has nobody else to ask."""
+
 GOES_ON = "+"
 """What one says to lack that is being served by one that is here."""
 
@@ -407,7 +410,7 @@ class Transfer:
     def _miss(self, why: str) -> None:
         """Nobody gives us a state."""
         if self._refusal is not None:
-            self._session.stack.fail(UsageError(f"no state for one who joins, from {self._refusal}"))
+            self._session.stack.fail(UsageError(f"{NO_STATE}{self._refusal}"))
         else:
             self._give_up(why)
 

@@ -16,6 +16,7 @@ from inga.model.errors import IngaError
 from inga.model.view import View
 from inga.session.handover import piece_size
 from inga.session.history import EACH, HISTORY_MAX
+from inga.session.transfer import NO_STATE
 from inga.sim.site import Site
 from inga.trial.workload import number_of
 
@@ -30,9 +31,6 @@ SHOWN = 6
 
 PAUSE, PAUSES_MAX = 0.3, 3
 """Seconds for which a reluctant application pauses between two chunks, and how often for one state."""
-
-NO_STATE = "no state for one who joins, from "
-"""How the error of a newcomer begins that was refused a state, and had nobody else to ask."""
 
 CUT_OFF = -1
 """The line of those who were told the last messages only."""
