@@ -97,3 +97,20 @@ def test_a_state_that_breaks_off_is_followed_by_another() -> None:
     group.wait(1.0)
     incoming = transfer(group, "bob").incoming
     assert incoming is not None and incoming.is_whole and incoming.taken() == [b"state"]
+
+
+def test_one_that_has_just_said_what_it_lacks_waits_for_the_next_view() -> None:
+    """Nobody gives a state in this one, but somebody may be chosen already who gives it in the next, and waits to be asked."""
+    group = town()
+    come(group, "bob")
+    bob, stack = transfer(group, "bob"), group.member("bob")
+    bob._unserved, bob._donor = {stack.member.identity}, None
+    stack.views.close()
+    assert bob.report()["lacks"] == "state"
+    bob.tick(group.now)
+    assert bob.lacks
+    stack.views.reopen()  # there is no next view after all
+    bob.tick(group.now)
+    group.turn("bob")
+    assert not bob.lacks
+    assert "we begin without the state of the group: nobody here gives one" in group.notices

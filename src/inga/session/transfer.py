@@ -194,7 +194,8 @@ class Transfer:
         if not stack.closing:
             self._is_anew = False
             stack.views.excuse(False)
-        if self.lacks and self._identity in self._unserved:
+        # Once we have said that we lack one anew, somebody may have been chosen already to give it in the next view.
+        if self.lacks and self._identity in self._unserved and not self._is_anew:
             self._miss(NOBODY)  # a newcomer, who alone could answer us, does not know
             self.wake = self._reminds_at
         if self.lacks and self.incoming is not None and not stack.leaving:
