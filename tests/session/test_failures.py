@@ -178,8 +178,8 @@ def test_attempts_of_one_that_died_do_not_outweigh_those_of_the_next() -> None:
         town.changes("alice").gone(3)  # as if somebody had left, over and over
         town.turn("alice")
         town.wait(0.05, lose)
-    assert town.changes("cathy").closing is not None and town.changes("cathy")._attempt >= 3
-    assert town.changes("bob")._attempt == 0
+    assert town.changes("cathy").closing is not None and town.changes("cathy").attempt >= 3
+    assert town.changes("bob").attempt == 0
     town.crash("alice")
     check(town, "bob", "cathy", "dave")
 

@@ -384,7 +384,13 @@ def test_who_is_paused_is_told_by_those_who_have_gone_on(
     tag = stack.wire.tag_of(stack.view)
     town.at["dave"] = dave()
     who = {"name": "dave", "incarnation": 1, "address": ""}
-    lost = who | {"group": "00000000", "view": number, "spoken_in": tag if is_ours else tag ^ 1}
+    lost = who | {
+        "group": "00000000",
+        "view": number,
+        "spoken_in": tag if is_ours else tag ^ 1,
+        "next": 0,
+        "attempt": 0,
+    }
     town.inject("bob", answer("lost", **lost)[0], source="dave")
     told = [(each["name"], each["size"], each["spoken_in"]) for each in spoken(town, "part", "bob", "dave")]
     assert told == ([("alice", 3, tag)] if is_answered else [])

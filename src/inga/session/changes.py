@@ -70,7 +70,7 @@ class Changes:
         self._numbers = ReservedNumbers()
         self._questions = Questions(session, self._answer)
         self.wishes = Wishes(session, self._questions, build)
-        self._attempt = 0  # the latest that we know of in this view
+        self.attempt = 0  # the latest that we know of in this view
         self._change: Leading | None = None  # the change that we lead
         self.closing: ClosingView | None = None  # the change that we follow
         # As the leader: members that may not have installed the view in force.
@@ -103,7 +103,7 @@ class Changes:
 
     def view(self, view: View) -> None:
         """A view is installed; the first one comes here too."""
-        led, self._change, self.closing, self._attempt = self._change, None, None, 0
+        led, self._change, self.closing, self.attempt = self._change, None, None, 0
         self._dissolves = None
         self._unaware.clear()
         self._numbers.view()
@@ -195,7 +195,7 @@ class Changes:
             left=(),
             failed=tuple(name for name in stack.view.names if name != before.name),
             leader=stack.member.incarnation,
-            attempt=self._attempt + 1,
+            attempt=self.attempt + 1,
             processes=(mine,),
             total=mine + 1,
         )
@@ -331,12 +331,12 @@ class Changes:
             return
         if self.closing is None or self.closing.leader != stack.me:
             self._questions.begin()
-        self._attempt += 1
+        self.attempt += 1
         people = [person for person, _ in newcomers]
         view = next_view(
             stack,
             max(stack.view.number, number) + 1,
-            self._attempt,
+            self.attempt,
             people,
             self._numbers.reserve(stack, people),
             recipe=stack.view.recipe if request is None else request.recipe,
@@ -422,7 +422,7 @@ class Changes:
             return
         if max(gone, default=0) >= len(stack.view):
             raise WireError("malformed", "somebody is gone who never was here")
-        if view.number > stack.view.number + VIEWS_MAX or view.attempt > self._attempt + ATTEMPTS_MAX:
+        if view.number > stack.view.number + VIEWS_MAX or view.attempt > self.attempt + ATTEMPTS_MAX:
             raise WireError("malformed", "a view far beyond those that can follow")
         if closing is not None and closing.rank >= (src, view.attempt):
             return
@@ -444,7 +444,7 @@ class Changes:
         if src != stack.me:
             self._questions.begin()
             self._change = None
-        self._attempt = max(self._attempt, view.attempt)
+        self.attempt = max(self.attempt, view.attempt)
         self._session.slow.expelled.update(slow)
         failed = {i for i, name in enumerate(stack.view.names) if name in view.failed}
         for member in sorted(gone - stack.left):

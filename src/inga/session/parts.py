@@ -89,9 +89,10 @@ class Parts:
             return
         stack = session.stack
         if session.quorum.is_paused:
-            where = {"address": stack.member.address, "spoken_in": stack.wire.tag_of(stack.view)}
-            who = named(stack.member)
-            session.say_outside(None, "lost", **who, group=session.digest, view=stack.view.number, **where)
+            where = {"address": stack.member.address, "view": stack.view.number}
+            tags = {"spoken_in": stack.wire.tag_of(stack.view), "next": stack.wire.next_tag or 0}
+            tags["attempt"] = session.changes.attempt
+            session.say_outside(None, "lost", **named(stack.member), group=session.digest, **where, **tags)
         elif session.changes.leads:
             session.say_outside(None, "part", **self.part())
         self._rearm()
@@ -185,10 +186,11 @@ class Parts:
         """A member that is paused asks whether anybody has gone on without it."""
         session, view = self._session, self._session.stack.view
         who, spoken_in, number = told.identity, told.large("spoken_in"), told.number("view")
+        next_, attempt = told.large("next"), told.number("attempt")
         if told.text("group") != session.digest or self.is_homeless:
             return
         if session.quorum.is_paused:
-            session.quorum.on_lost(who, spoken_in)
+            session.quorum.on_lost(who, spoken_in, next_, attempt)
         elif number <= view.number and spoken_in != session.stack.wire.tag_of(view):
             session.answer(address, "part", **self.part())
 

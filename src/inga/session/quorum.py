@@ -24,7 +24,8 @@ who have excluded nobody, or whose leader comes later: `yields`.
 
 One may have installed a view that nobody else is in: it was too late, the others excluded it, and those who followed have said
 goodbye. Then it counts on them here, and they on it in the view before, and nobody has a majority. It hears that all of them
-are paused there, and gives up both views. Nobody can go on with this one then, and those in the view before do not count it.
+are paused there, and do not expect this view any more, and gives up both. Nobody can go on with this one then, and those in the
+view before do not count it. One that still expects it could install it later and go on there, while others go on in the one before.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -60,7 +61,7 @@ class Quorum:
         self.promised: set[int] = set()  # those who lead changes to which we have agreed
         self._tag: int | None = None  # of the view in force
         self._before: int | None = None  # of the one before, if we were in it
-        self._behind: set[int] = set()  # members that are paused in that one
+        self._behind: set[int] = set()  # members that are paused in that one, and do not expect ours
 
     @property
     def is_primary(self) -> bool:
@@ -154,14 +155,17 @@ class Quorum:
         if member is not None and void.issuperset(bound):
             self.discount(member)
 
-    def on_lost(self, who: tuple[str, int], spoken_in: int) -> None:
-        """Somebody is paused as well, perhaps in the view before ours. If all are there that count here, we give both up."""
+    def on_lost(self, who: tuple[str, int], spoken_in: int, next_: int, attempt: int) -> None:
+        """Somebody is paused as well, perhaps in the view before ours; it knows of so many attempts to end that, and expects the
+        view `next_`. If all who count here are paused there, and none of them can come here any more, we give both up."""
         session = self._session
         stack = session.stack
         member = stack.view.index(Member(*who))
         if member in (None, stack.me) or spoken_in != self._before or self.promised:
             return
         assert member is not None
+        if next_ == self._tag or attempt < stack.view.attempt:
+            return  # it has only to hear of ours, which we tell it all the time; or said so before it agreed to ours
         self._behind.add(member)
         others = {*self._counted} - {stack.me}
         if others <= self._behind and not any(map(session.silence.has_spoken, others)):

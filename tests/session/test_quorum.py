@@ -1,0 +1,94 @@
+"""One that is alone in its view, and hears of others that are paused in the view before."""
+
+from typing import Any
+
+import pytest
+
+from inga.model.view import Member
+from inga.recipes import Options
+
+from .test_changes import answer
+from .town import Copy, Town
+
+DETECT = 0.5
+"""Seconds of silence that are forgiven."""
+
+
+def of_alice(copy: Copy) -> bool:
+    return "alice" in (copy.source, copy.target)
+
+
+def alone() -> Town:
+    """Alice has installed the second view, and was cut off before anybody heard of it."""
+    town = Town(3, options=Options(detect=DETECT, greet=True, partition="primary"))
+    town.wait(1.0)
+    alice = town.member("alice")
+    town.use("alice", "fifo")
+    town.wait(5.0, lambda copy: copy.do in ("install", "installed"), until=lambda: alice.view.number == 2)
+    town.wait(4 * DETECT, of_alice)
+    assert alice.paused is not None and not town.session("alice").parts.is_homeless
+    return town
+
+
+def say_lost(town: Town, name: str, **more: Any) -> None:
+    """That member says to alice that it is paused in the first view and expects no other."""
+    told = {"address": "", "group": town.session("alice").digest, "view": 1, "next": 0, "attempt": 1}
+    told |= {"name": name, "incarnation": 1, "spoken_in": town.session("alice").quorum._before, **more}
+    town.inject("alice", answer("lost", **told)[0], source=name)
+    town.wait(0.0, of_alice)
+
+
+def test_one_that_nobody_can_follow_any_more_gives_both_views_up() -> None:
+    """And says so of the one that the others are in, so that they do not count it there."""
+    town = alone()
+    before = town.session("alice").quorum._before
+    say_lost(town, "bob")
+    assert not town.session("alice").parts.is_homeless, "cathy may be in this view"
+    say_lost(town, "cathy")
+    assert town.session("alice").parts.is_homeless
+    town.wait(0.1, of_alice)
+    said = [copy.told for copy in town.log if (copy.do, copy.source) == ("hello", "alice")]
+    assert said and said[-1]["was"] == [["alice", 1, ""]] and said[-1]["spoken_in"] == before
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"next": "ours"}, {"attempt": 0}, {"spoken_in": 7}, {"incarnation": 2}],
+    ids=["expects this view", "had not agreed to it yet", "is in another view", "is another member"],
+)
+def test_one_that_others_may_follow_stays(more: dict[str, Any]) -> None:
+    """If it gave up, those who install this view late could go on there, and the rest in the one before."""
+    town = alone()
+    if "next" in more:
+        alice = town.member("alice")
+        more = {"next": alice.wire.tag_of(alice.view)}
+    say_lost(town, "bob")
+    say_lost(town, "cathy", **more)
+    assert not town.session("alice").parts.is_homeless
+    say_lost(town, "cathy")
+    assert town.session("alice").parts.is_homeless
+
+
+def test_one_that_has_heard_another_in_its_view_stays() -> None:
+    town = alone()
+    alice = town.member("alice")
+    alice.heard[alice.view.index(Member("cathy", 1))] = town.now
+    say_lost(town, "bob")
+    say_lost(town, "cathy")
+    assert not town.session("alice").parts.is_homeless
+
+
+def test_one_that_has_agreed_to_go_on_stays() -> None:
+    """Whoever leads that may have installed the next view with it."""
+    town = alone()
+    town.session("alice").quorum.promise(1)
+    say_lost(town, "bob")
+    say_lost(town, "cathy")
+    assert not town.session("alice").parts.is_homeless
+
+
+def test_who_was_paused_before_is_asked_anew_in_another_view() -> None:
+    town = alone()
+    say_lost(town, "bob")
+    town.session("alice").quorum.view()
+    assert not town.session("alice").quorum._behind
