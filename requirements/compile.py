@@ -26,9 +26,16 @@ from typing import Any
 
 ROOMS = ("model", "causality", "wire", "stack", "session", "layers", "objects", "corba/multicast")
 
-BESIDES = ("net/carrier", "net/driver", "sim/board", "trial/oracle")
-"""Modules of other rooms, without their endings: what every datagram and every turn of a live group goes through, and what
-every move of a schedule does."""
+BESIDES = (
+    "net/carrier",
+    "net/driver",
+    "sim/board",
+    "trial/oracle",
+    "corba/wire/miop",
+    "corba/wire/group_request",
+)
+"""Modules of other rooms, without their endings: what every datagram and every turn of a live group goes through, also on the
+CORBA wire format, and what every move of a schedule does."""
 
 INTERPRETED = {
     "model/compiled",  # looks at classes, and is how compiled ones are told apart
@@ -44,7 +51,6 @@ INTERPRETED = {
     "objects/hosting",  # what users say of their objects, and what they call, as the next two: errors are in words
     "objects/calling",
     "objects/invoke",
-    "corba/multicast/rate",  # refuses settings that cannot be meant, of whatever type
     "corba/multicast/transport",  # a part of recipes, which are interpreted
 }
 """Modules of these rooms that are left as they are, without their endings."""

@@ -110,6 +110,11 @@ class Alarms:
                 yield key
 
     @property
+    def is_set(self) -> bool:
+        """Whether there is any."""
+        return bool(self._set)
+
+    @property
     def next(self) -> float | None:
         """The earliest time at which something is due."""
         heap, times = self._heap, self._set

@@ -48,6 +48,7 @@ def test_whole_numbers_do_what_the_equation_says(size: int) -> None:
         assert next_rate(50, lag, size, 0, 100) == expected
 
 
+@pytest.mark.interpreted  # as a function of a compiled module is replaced
 def test_a_wrong_sign_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exponent rounded down instead of up: every step would be a step down, or none."""
 

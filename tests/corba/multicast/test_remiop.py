@@ -720,6 +720,7 @@ WRONG_CONTROL: dict[str, dict[str, Any]] = {
 """What a control packet has instead of what it should have."""
 
 
+@pytest.mark.interpreted  # as a function of a compiled module is replaced
 @pytest.mark.parametrize("wrong", WRONG_CONTROL)
 def test_control_packets_that_are_not_ignored_are_noticed(
     wrong: str, monkeypatch: pytest.MonkeyPatch

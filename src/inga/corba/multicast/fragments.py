@@ -28,6 +28,7 @@ from inga.model.packet import DATA, Buffer, Packet
 from inga.model.view import View
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
+from inga.stack.waits import earlier
 from inga.wire.packet import OUTSIDE, kind_of, view_of
 
 STRANGER = -1
@@ -238,8 +239,7 @@ class MiopFragments(Layer):
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        due = [self.reassembly.wake, self.unrepaired.wake]
-        return min([at for at in due if at is not None], default=None)
+        return earlier(self.reassembly.wake, self.unrepaired.wake)
 
     def tick(self, now: float) -> None:
         self.reassembly.expire(now)
@@ -346,8 +346,9 @@ class Reassembly:
     @property
     def wake(self) -> float | None:
         """When `expire` has something to do."""
-        first = next(iter(self._open.values()), None)
-        return None if first is None else first.touched + self.collect
+        if not self._open:
+            return None
+        return next(iter(self._open.values())).touched + self.collect
 
     @property
     def open(self) -> int:

@@ -13,6 +13,8 @@ From Bessani, Fraga and Lung, section 4.2, equation 1: the sign of a step is (-1
 (lag - size/5) / size, which is even up to a fifth of the size and odd from there to a half.
 """
 
+from typing import Any
+
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 
@@ -33,15 +35,16 @@ def next_rate(rate: float, lag: int, size: int, slowest: float, fastest: float) 
 class Rate:
     """The rate of one sender, and when its next packet may leave."""
 
-    def __init__(self, slowest: float, fastest: float, size: int) -> None:
+    def __init__(self, slowest: Any, fastest: Any, size: int) -> None:
+        """Bits a second; whatever else somebody chose is refused."""
         _check_rate("rmin", slowest)
         _check_rate("rmax", fastest)
         if slowest > fastest:
             raise UsageError(f"rmin is at most rmax, so not {slowest!r} with rmax {fastest!r}")
-        self.slowest = slowest
-        self.fastest = fastest
+        self.slowest: float = slowest
+        self.fastest: float = fastest
         self.size = size
-        self.now = (slowest + fastest) / 2
+        self.now: float = (slowest + fastest) / 2
         self.period = max(1, size // LEVELS)  # packets between two adjustments
         self.lag: int | None = None  # the largest reported in this period
         self.free_at = 0.0  # when the packets before have had their time

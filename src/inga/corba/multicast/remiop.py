@@ -41,6 +41,7 @@ from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
 from inga.session.pressure import unread_in
 from inga.stack.budget import Supply
+from inga.stack.waits import earlier
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
 """Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""
@@ -131,6 +132,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
         self._polling = Backoff(min(2 * self._settings.state_interval, WAIT_MAX), WAIT_MAX)
         self._is_asked = False  # somebody wants to hear of us
         self._fresh = 0  # packets that came since our last report
+        self._early_after = self._settings.early_after
         self.rate = Rate(self._settings.rmin, self._settings.rmax, self.size)
         self._strangers = Supply(REQUESTS, REQUESTS)  # requests of those of whom nothing else is known
         super().view(view)
@@ -145,15 +147,19 @@ class ReMiop(StreamLender[ReMiopSettings]):
         self._asked = Alarms()  # by (sender, number): when to ask again
         self._repairs = Alarms()  # by (sender, number): when to send it again
         self._state_at: float | None = None  # when to report, or to ask for reports
+        self._alarms = (self._requests, self._asked, self._repairs)
 
     # Events
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        due = [self._requests.next, self._asked.next, self._repairs.next, self._state_at]
+        due = self._state_at
+        for alarms in self._alarms:  # asked after every datagram: mostly none of them is set
+            if alarms.is_set:
+                due = earlier(due, alarms.next)
         if self._waiting:
-            due.append(self._due(self._waiting[0][0]) if self._has_room() else self._silent_at())
-        return min([at for at in due if at is not None], default=None)
+            due = earlier(due, self._due(self._waiting[0][0]) if self._has_room() else self._silent_at())
+        return due
 
     def tick(self, now: float) -> None:
         for sender, which in self._requests.due(now):
@@ -203,7 +209,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
     # Data
 
     def _heard(self) -> None:
-        if self._settings.early_after and self._fresh >= self._settings.early_after:
+        if self._early_after and self._fresh >= self._early_after:
             self._tell_all()
 
     def _receive(self, packet: Packet, piece: Piece) -> bool:

@@ -159,6 +159,7 @@ class Reported(Strategy[Said]):
         self._own: dict[int, Packet] = {}  # the newest `size` of those
         self._waiting: deque[tuple[float, Packet]] = deque()  # since when
         self._window = self.size
+        self._waits = self._settings.wait
         self._has: dict[int, int] = {}  # as members reported, by their sender number
         self._reported_at: dict[int, float] = {}  # who did, where anybody may come
         self._everywhere = self.first - 1
@@ -188,9 +189,10 @@ class Reported(Strategy[Said]):
 
     def _pump(self) -> None:
         """Let go what may leave; when nobody is left to have it, that makes room for more."""
-        while out := self._leaving():
+        while self._waiting and (out := self._leaving()):
             self.below(out)
-            self._settle()
+            if self.is_public or self.stack.alone:  # else who counts has not changed
+                self._settle()
         self.stack.review()
 
     def _leaving(self) -> list[Packet]:
@@ -202,8 +204,7 @@ class Reported(Strategy[Said]):
             if packet.kind == DATA:
                 self._last_data = packet.lsn
             self._own[packet.lsn] = packet
-            if len(self._own) > self.size:
-                del self._own[next(iter(self._own))]
+            self._own.pop(packet.lsn - self.size, None)
             if packet.receipt is not None and self.levels:
                 self._receipts.append((packet.lsn, packet.receipt))
                 packet.receipt = None
@@ -212,7 +213,7 @@ class Reported(Strategy[Said]):
         return out
 
     def _has_room(self) -> bool:
-        return not self._settings.wait or self._last - self._everywhere < self._window
+        return not self._waits or self._last - self._everywhere < self._window
 
     def _due(self, since: float) -> float:
         """When a packet may leave that is ready since then."""
