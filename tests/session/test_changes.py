@@ -300,6 +300,25 @@ def test_who_missed_the_refusal_follows_the_next_attempt_only() -> None:
     town.check("none", *ABC)
 
 
+def test_who_missed_all_refusals_is_told_of_the_last_one() -> None:
+    """It follows the first attempt, and answers that; nobody else speaks of it any more."""
+    town = Town(3)
+    refuse_at(town, "cathy")
+
+    def lose(copy: Copy) -> bool:
+        return copy.target == "bob" and copy.do in ("refused", "flush") and bool(town.member("bob").closing)
+
+    for attempt in (1, 2):
+        outcome = town.use("alice", "fifo")
+        town.wait(0.0, lose)
+        assert outcome == ["cathy: no order 'fifo'"], attempt
+    closing = town.changes("bob").closing
+    assert closing is not None and closing.key["attempt"] == 1
+    town.wait(2.0)
+    assert not town.member("bob").closing
+    town.check("vector", *ABC)
+
+
 def test_a_wish_is_not_ended_by_the_refusal_of_anothers() -> None:
     town = Town(3)
     build = town.changes("cathy")._build

@@ -370,6 +370,54 @@ def test_one_that_comes_back_to_an_order_that_it_cannot_follow_is_told_and_leave
     assert bob.leaving and any(b'"goodbye"' in joined(datagram) for _, datagram in ready.send)
 
 
+@pytest.mark.parametrize("partition", ["all", "primary"])
+@pytest.mark.parametrize("what", ["a tick", "closed", "again", "another welcome", "go on alone"])
+def test_what_comes_in_one_burst_with_a_welcome_does_not_undo_it(what: str, partition: str) -> None:
+    """We are in the view once the burst has been read; nobody is asked any more, and we stay who was let in."""
+    town = Town(3, options=Options(greet=True, partition=partition))
+    town.inject("bob", other_part(1))
+    town.wait(0.1, lambda copy: "bob" in (copy.source, copy.target))
+    bob, session = town.member("bob"), town.session("bob")
+    me = bob.member
+
+    def welcome(name: str, tag: int) -> tuple[bytes, str]:
+        view = View(2, (Member(name, 1), me), "vector", processes=(0, 1), total=2, attempt=tag)
+        told = described(view) | {"cuts": [0, 0], "group": session.digest, "missed": {}}
+        return worded(0, OUTSIDE, "welcome", **told), name
+
+    town.log.clear()
+    bob.receive([welcome("zoe", 1)], now=town.now)
+    who = {"name": me.name, "incarnation": me.incarnation, "group": session.digest}
+    match what:
+        case "a tick":
+            session.parts.tick(town.now + 100.0)
+        case "go on alone":
+            session.changes.go_on_alone()
+        case "another welcome":
+            bob.receive([welcome("yan", 2)], now=town.now)
+        case _:
+            told = answer(what, **who, why="there is another", free=9)
+            bob.receive([told], now=town.now)
+    town.turn("bob")
+    assert bob.view.names == ("zoe", "bob") and bob.view.members[1] == me and bob.member == me
+    assert bob._error is None and not bob.leaving
+    town.wait(0.1, lambda copy: True)
+    assert not spoken(town, "hello", "bob", "alice")
+
+
+def test_one_that_goes_on_alone_does_not_say_that_parts_came_together() -> None:
+    """Although they had, in the view before."""
+    town = Town(2, options=Options(greet=True))
+    bob, session = town.member("bob"), town.session("bob")
+    bob.view = replace(bob.view, merged=(("bob",), ("alice",)))
+    town.inject("bob", other_part(1))
+    town.wait(0.0, lambda copy: "bob" in (copy.source, copy.target))
+    assert session.parts.is_homeless
+    session.changes.go_on_alone()
+    town.turn("bob")
+    assert bob.view.names == ("bob",) and bob.view.failed == ("alice",) and bob.view.merged == ()
+
+
 @pytest.mark.parametrize(
     ("number", "is_ours", "is_answered"),
     [(0, False, True), (1, False, True), (1, True, False), (2, False, False)],

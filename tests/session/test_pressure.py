@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from inga.model.errors import Gap
+from inga.model.errors import Gap, NoMajority
 from inga.recipes import Options
 from inga.session.pressure import ASK_AFTER, ASKS_MAX, WARN_AFTER, Unread
 from inga.session.session import Session, session_of
@@ -202,6 +202,25 @@ def test_one_wait_is_told_on_time_although_another_has_lasted_long(room: Room) -
     room.narrow.close(2)
     room.wait(WARN_AFTER)
     assert room.heard() == ["sending has waited 5 s for cathy"]
+
+
+@pytest.mark.parametrize("what", ["sending", "delivery"])
+def test_a_pause_is_not_part_of_what_others_have_let_us_wait(room: Room, what: str) -> None:
+    """Whoever was cut off could not hear them. It is told as if the wait had begun with the end of the pause."""
+    if what == "sending":
+        room.narrow.close(1)
+    else:
+        room.narrow.held, room.narrow.missing = 100, {1}
+    room.wait(1.0)
+    room.stack.views.pause(NoMajority("without bob", ("bob",)))
+    room.wait(100.0)
+    assert room.heard() == []
+    room.stack.views.pause(None)
+    session_of(room.stack).pressure.be_patient()
+    room.wait(WARN_AFTER - 0.1)
+    assert room.heard() == []
+    room.wait(0.2)
+    assert room.heard() == [f"{what} has waited 5 s for bob"]
 
 
 # Questions

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from inga.model.errors import NoMajority
 from inga.recipes import Options
 from inga.session.alarms import NEVER
 from inga.session.slow import AGAIN, Slow
+from inga.wire.told import Told
 
 from .town import Town
 
@@ -40,6 +42,29 @@ def test_where_slow_members_are_waited_for_nobody_ever_is() -> None:
     town, slow = slow_of("wait")
     town.member("alice").advance(10 * PATIENCE)
     assert slow.complain({1}, 0.0) == NEVER and said(town) == []
+
+
+@pytest.mark.parametrize("how", ["paused", "without a view"])
+def test_who_is_cut_off_blames_nobody(how: str) -> None:
+    """It cannot hear what others would say to that."""
+    town, slow = slow_of("expel")
+    stack = town.member("alice")
+    stack.advance(2 * PATIENCE)
+    stack.paused = NoMajority("without bob", ("bob",)) if how == "paused" else None
+    stack.is_homeless = how != "paused"
+    assert slow.complain({1}, 0.0) == NEVER and said(town) == []
+    for second in (0.0, 1.0, 2.0, 3.0):
+        stack.advance(2 * PATIENCE + second)
+        slow.on_slow(1, Told({"members": [2]}))
+    assert not stack.left
+    stack.paused, stack.is_homeless = None, False
+    slow.be_patient()
+    slow.on_slow(1, Told({"members": [2]}))
+    assert not stack.left, "what was said before does not count"
+    for second in (4.0, 5.0, 6.0):
+        stack.advance(2 * PATIENCE + second)
+        slow.on_slow(1, Told({"members": [2]}))
+    assert stack.left == {2}
 
 
 def test_who_has_not_drawn_a_state_does_not_accuse_the_one_that_lacks_it() -> None:

@@ -105,6 +105,29 @@ def test_a_cut_that_leaves_nobody_a_majority_costs_nothing(order: str, seed: int
     say_and_hear(sim)
 
 
+def test_a_cut_is_not_held_against_anybody_as_slowness() -> None:
+    """Senders waited all the time that it lasted, with full windows."""
+    options = Options(detect=DETECT, slow="expel", patience=1.0, flow={"window": 4000})
+    sim = Sim(
+        *NAMES[:3], order="total", seed=1, faults=LINKS, options=options, record=False, datagram_max=2000
+    )
+    sim.run(1.0)
+    part(sim, "a", "b", "c")
+    for site in sim.sites:
+        while site.stack.writable:
+            site.send(bytes(500))
+    sim.run(8.0)
+    assert paused(sim) == "abc"
+    sim.network.heal()
+    while paused(sim):
+        sim.run(sim.now + 0.01)
+    assert all(session(site).pressure._blaming_since > 8.0 for site in sim.sites), "waits count from here"
+    sim.run(14.0)
+    assert {site.stack.view.text for site in sim.sites} == {sim["alice"].stack.view.text}
+    assert sim["alice"].stack.view.number == 1
+    say_and_hear(sim)
+
+
 def test_those_who_are_heard_again_make_a_majority_which_goes_on_without_the_rest() -> None:
     sim = group()
     part(sim, "ab", "cd", "e")

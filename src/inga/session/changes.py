@@ -185,6 +185,8 @@ class Changes:
         """Nobody lets us in: we go on in a view of our own, as the new member that we wanted to be. What we had not
         delivered in the view that we left is lost for us."""
         stack = self.stack
+        if stack.views.next is not None:
+            return  # somebody has just let us in
         before = stack.view.members[stack.me]
         (mine,) = self._numbers.reserve(stack, [stack.member])
         view = replace(
@@ -194,6 +196,7 @@ class Changes:
             joined=(),
             left=(),
             failed=tuple(name for name in stack.view.names if name != before.name),
+            merged=(),
             leader=stack.member.incarnation,
             attempt=self.attempt + 1,
             processes=(mine,),

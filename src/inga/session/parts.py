@@ -72,6 +72,11 @@ class Parts:
         """Whether we are in no view."""
         return self._session.stack.is_homeless
 
+    @property
+    def is_entering(self) -> bool:
+        """Whether we have been let in, and are in that view once this turn has ended: words may come twice in one burst."""
+        return self.is_homeless and self._session.stack.views.next is not None
+
     def view(self, view: View) -> None:
         if len(view) > 1:
             self._alone_after.reset()
@@ -85,7 +90,9 @@ class Parts:
     def tick(self, now: float) -> None:
         session = self._session
         if self.is_homeless:
-            self._ask(now)
+            self.wake = NEVER
+            if not self.is_entering:
+                self._ask(now)
             return
         stack = session.stack
         if session.quorum.is_paused:
@@ -199,8 +206,7 @@ class Parts:
         view = view_told(told)
         session = self._session
         is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
-        is_entering = session.stack.views.next is not None  # the welcome may come twice in one burst
-        if self.is_homeless and is_ours and not is_entering:
+        if self.is_homeless and is_ours and not self.is_entering:
             if self.reads_first:
                 session.slow.say_missed(told.counts("missed"))
             session.changes.enter(view, told)
@@ -209,7 +215,7 @@ class Parts:
         """This incarnation was a member before, and taken for dead before it heard of that; or the one before it still
         is. Another one may be let in."""
         stack = self._session.stack
-        if self.is_homeless and told.identity == stack.member.identity:
+        if self.is_homeless and not self.is_entering and told.identity == stack.member.identity:
             if told.do == "closed" and not stack.met and not self.rejoin:
                 stack.fail(Excluded(f"{stack.member.name!r} cannot join: {told.text('why')}"))
                 return

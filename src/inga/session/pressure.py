@@ -67,6 +67,7 @@ class Pressure:
         self._session = session
         self._sending_since: float | None = None  # since when nothing may be sent
         self._holding_since: float | None = None  # since when something is held and nothing of it is let go
+        self._blaming_since = 0.0  # nobody is to blame for what has waited before
         self._released = 0  # packets and calls, when that began
         self._held = 0  # bytes, when we last looked
         self._waits: dict[str, float] = {}  # seconds, by name, of waits that are over
@@ -81,6 +82,12 @@ class Pressure:
         self._waits, self._awaited = self.waits, set()
         self._sending_since = None if is_open else self._session.stack.now
         self._warned.discard("sending")
+        self._watch()
+
+    def be_patient(self) -> None:
+        """We were cut off: nobody is to blame for what has waited meanwhile."""
+        self._blaming_since = self._session.stack.now
+        self._session.slow.be_patient()
         self._watch()
 
     def turn(self) -> None:
@@ -114,14 +121,16 @@ class Pressure:
         for what, (since, members) in watched.items():
             if since is None:
                 continue
-            moments += [at for at in (since + ASK_AFTER, since + WARN_AFTER) if at > now]
+            blames_since = max(since, self._blaming_since)
+            moments += [at for at in (since + ASK_AFTER, blames_since + WARN_AFTER) if at > now]
             if since + ASK_AFTER <= now:
                 slow = members() - stack.left
                 asked |= slow
                 if what == "sending":
                     self._awaited = {stack.view.names[member] for member in slow}
-                    moments.append(self._session.slow.complain(slow, since))
-                if since + WARN_AFTER <= now and what not in self._warned:
+                    moments.append(self._session.slow.complain(slow, blames_since))
+                is_long = blames_since + WARN_AFTER <= now
+                if is_long and what not in self._warned and not stack.views.is_cut_off:
                     self._warn(what, slow)
         if self._asks < ASKS_MAX and (asked or self._sending_since is not None):
             self._asks += 1

@@ -108,6 +108,7 @@ class Quorum:
         elif self.is_paused and not missing & self.waived:
             session.stack.views.pause(None)
             session.silence.be_lenient()
+            session.pressure.be_patient()
             self._resumed()
             session.changes.wake_soon(at_once=True)
 

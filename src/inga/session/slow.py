@@ -75,6 +75,10 @@ class Slow:
         self._accused.clear()
         self.expelled.clear()
 
+    def be_patient(self) -> None:
+        """We were cut off: who was accused before could not be heard to deny it."""
+        self._accused.clear()
+
     def turn(self) -> None:
         """See whether our application reads."""
         stack = self._session.stack
@@ -84,8 +88,8 @@ class Slow:
     def complain(self, members: set[int], since: float) -> float:
         """Sending has waited for these since then: say so if that is too long, and when to look again."""
         now = self._session.stack.now
-        if self.policy == "wait":
-            return NEVER
+        if self.policy == "wait" or self._session.stack.views.is_cut_off:
+            return NEVER  # who is cut off looks again once it is not
         if now < since + self._patience:
             return since + self._patience
         members = members - self._session.transfer.undrawn
@@ -167,6 +171,8 @@ class Slow:
     def _conclude(self) -> None:
         """Exclude those who did not deny it, if it is for us to begin."""
         stack, session = self._session.stack, self._session
+        if stack.views.is_cut_off:
+            return
         accused = {m: span for m, span in self._accused.items() if m in stack.peers}
         slow = {member for member, (since, last) in accused.items() if last - since >= DENY_WITHIN}
         leads = all(member in slow | stack.left for member in range(stack.me))

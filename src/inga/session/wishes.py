@@ -123,9 +123,11 @@ class Wishes:
         self._questions.tell(self._session.stack.me, "refused", **self._refusal)
 
     def remind(self, src: int, key: dict[str, int]) -> None:
-        """As the leader: a member speaks of a change that was refused; it has not heard of that."""
-        if self._refusal is not None and key.items() <= self._refusal.items():
-            self._questions.tell(src, "refused", **self._refusal)
+        """As the leader: a member speaks of a change that was refused, or of one before it; it has not heard of that."""
+        refusal = self._refusal
+        if refusal is None or key["number"] != refusal["number"] or key["attempt"] > refusal["attempt"]:
+            return
+        self._questions.tell(src, "refused", **{**refusal, **key})
 
     def on_refused(self, asker: int, wish: int, why: str) -> None:
         """The leader has refused a wish; it may be ours."""

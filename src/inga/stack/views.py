@@ -98,6 +98,11 @@ class Views:
         """Packets that were delivered and that the application has not taken."""
         return self.stack.delivered - self.stack.taken_count
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether nobody here can be to blame that nothing moves: we are paused, or in no view."""
+        return self.stack.paused is not None or self.stack.is_homeless
+
     def close(self) -> None:
         """Nothing more is sent in this view; what waits for company leaves."""
         stack = self.stack
