@@ -72,6 +72,15 @@ def test_the_place_may_be_an_empty_directory(tmp_path: Path, monkeypatch: pytest
         ),
         ("otel {d}/x.log {d}/out --crash x", "--send, --deliver and --crash are for shiviz and govector"),
         ("tracechecker {d}/x.log {d}/out", "{d}/x.log:1: this is not JSON: "),
+        (
+            "table {d}/x.log {d}/out --map kind=a message=b process=c kind=d",
+            "--map says kind= twice: a and d",
+        ),
+        ("table {d}/x.log {d}/out --map kind=a --map kind=d", "--map says kind= twice: a and d"),
+        (
+            "table {d}/x.log {d}/out --map kind=a --kinds send=A send=B",
+            "--kinds says send= twice: A and B",
+        ),
     ],
 )
 def test_bad_use_gets_one_sentence(
@@ -83,6 +92,14 @@ def test_bad_use_gets_one_sentence(
     assert said == "" and complained.startswith("inga import: " + sentence.format(d=tmp_path))
     assert complained.count("\n") == 1
     assert os.listdir(tmp_path) == ["x.log"]
+
+
+def test_a_mapping_may_be_said_in_several_options(tmp_path: Path) -> None:
+    """The last one alone was taken."""
+    (tmp_path / "x.csv").write_text("p,k,m\na,PUT,1\nb,GET,1\n")
+    told = "--map process=p kind=k --map message=m --kinds send=PUT --kinds deliver=GET".split()
+    assert main(["import", "table", str(tmp_path / "x.csv"), str(tmp_path / "out"), "--quiet", *told]) == 0
+    assert [row.step for row in rows(tmp_path / "out")] == ["send", "deliver"]
 
 
 def test_a_log_may_be_compressed_in_parts_or_come_by_standard_input(

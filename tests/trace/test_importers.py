@@ -623,6 +623,33 @@ def test_kinds_of_which_none_is_a_send_or_a_receipt(tmp_path: Path, is_tried: bo
     assert import_log("table", long, tmp_path / "long", columns=short).messages == 1
 
 
+def test_kinds_that_are_given_outrank_the_usual_ones(tmp_path: Path) -> None:
+    """What others call a receipt may be a send here."""
+    content = "p,k,m\na,Consume,1\nb,deliver,2\na,publish,3\nb,in,1\n"
+    columns = TableColumns({"process": "p", "kind": "k", "message": "m"}, {"send": ("consume", "DELIVER")})
+    import_log("table", write(tmp_path, content), tmp_path / "out", columns=columns)
+    found = [(row.process, row.step, row.note) for row in rows(tmp_path / "out")]
+    assert found == [
+        (0, "send", "1"), (0, "event", "publish"),
+        (1, "send", "2"), (1, "receive", "1"), (1, "deliver", "1"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sentence"),
+    [
+        (
+            {"send": ("PUT",), "receive": ("put",)},
+            "--kinds says of 'put' that it is send, and that it is receive",
+        ),
+        ({"send": ("PUT", "")}, "--kinds send=PUT, has a word that is empty"),
+    ],
+)
+def test_a_kind_means_one_thing(tmp_path: Path, kinds: dict[str, tuple[str, ...]], sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        import_log("table", write(tmp_path, CSV), tmp_path / "out", columns=TableColumns(MAPPED, kinds))
+
+
 def test_messages_that_nobody_sent_or_received(tmp_path: Path) -> None:
     mapped = TableColumns({"sender": "f", "receiver": "r", "message": "m", "sent": "s", "received": "t"})
     log = write(tmp_path, "f,r,m,s,t\na,b,m1,,\n")

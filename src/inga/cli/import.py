@@ -69,6 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--map",
         nargs="+",
+        action="extend",
         default=[],
         metavar="F=COLUMN",
         help=f"{table}which column is what; F is one of {', '.join(FIELDS)}",
@@ -76,6 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--kinds",
         nargs="+",
+        action="extend",
         default=[],
         metavar="K=A,B",
         help=f"{table}what the kinds {', '.join(KINDS)} are called in the table, if not so",
@@ -183,8 +185,12 @@ def _columns(options: argparse.Namespace) -> TableColumns:
 
 
 def _pairs(option: str, words: list[str]) -> dict[str, str]:
-    found = dict(word.partition("=")[::2] for word in words)
-    for name, value in found.items():
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition("=")
         if not name or not value:
             raise UsageError(f"{option} takes words with = between name and value, not {name or value!r}")
+        if name in found:
+            raise UsageError(f"{option} says {name}= twice: {found[name]} and {value}")
+        found[name] = value
     return found

@@ -97,6 +97,7 @@ class TableColumns:
         for name in self.kinds:
             if name not in KINDS:
                 raise UsageError(f"--kinds knows no {name!r}; there are {', '.join(KINDS)}")
+        self._check_words()
         parse_zone(self.zone)
         if "message" not in self.map:
             raise UsageError("--map has to name the column with the message: message=COLUMN")
@@ -122,6 +123,17 @@ class TableColumns:
             )
         if "clock" in self.map and "kind" not in self.map:
             raise UsageError("clocks belong to events: --map clock=COLUMN goes with kind=COLUMN")
+
+    def _check_words(self) -> None:
+        """What the kind of a row is called means one thing."""
+        meant: dict[str, str] = {}
+        for kind, words in self.kinds.items():
+            for word in words:
+                if not word:
+                    raise UsageError(f"--kinds {kind}={','.join(words)} has a word that is empty")
+                other = meant.setdefault(word.lower(), kind)
+                if other != kind:
+                    raise UsageError(f"--kinds says of {word!r} that it is {other}, and that it is {kind}")
 
 
 NO_COLUMNS = TableColumns()
@@ -476,9 +488,10 @@ def _kind(row: TableRow, names: dict[str, str]) -> str:
 
 
 def _kind_names(columns: TableColumns) -> dict[str, str]:
-    return {
-        name.lower(): kind for kind, names in {**KINDS, **columns.kinds}.items() for name in (kind, *names)
-    }
+    """By word; those that are given outrank the usual ones, of which a kind that has its own has only its name."""
+    usual = {kind: () if kind in columns.kinds else words for kind, words in KINDS.items()}
+    names = {word: kind for kind, words in usual.items() for word in (kind, *words)}
+    return names | {word.lower(): kind for kind, words in columns.kinds.items() for word in words}
 
 
 def _process(row: TableRow, kind: str) -> str:
