@@ -130,6 +130,42 @@ def test_shares_and_what_they_say_fit_a_datagram(members: int) -> None:
     assert 1 < len(loose.bottom.sent) < 200
 
 
+@pytest.mark.parametrize("count", [2, 100, MESSAGES_MAX + 1])
+def test_many_messages_for_others_after_a_nearly_full_bundle_still_fit(count: int) -> None:
+    """The room that is left is less than another set of destinations takes."""
+    for spare in range(16):
+        loose = Loose(mixes=True, members=40, datagram_max=2048)
+        bundle = loose.bundle
+        loose.send(b"x" * (bundle._size_max - bundle._each - spare), to=0b010)
+        loose.send(*[b"y" * 100] * count, to=0b100)
+        loose.stack.flush()
+        sent = loose.bottom.sent
+        assert sum(packet.count for packet in sent) == count + 1
+        assert max(len(packet.body) for packet in sent) <= loose.stack.wire.body_max
+
+
+@pytest.mark.parametrize("mixes", [False, True])
+def test_many_messages_of_one_call_after_one_larger_than_a_datagram_leave_it_alone(mixes: bool) -> None:
+    loose = Loose(mixes=mixes, datagram_max=512)
+    loose.send(b"x" * 5000)
+    loose.send(*[b"y"] * (2 * MESSAGES_MAX))
+    loose.stack.flush()
+    assert loose.left[0] == [b"x" * 5000]
+    assert max(map(len, loose.left)) <= MESSAGES_MAX
+    assert max(len(packet.body) for packet in loose.bottom.sent[1:]) <= loose.stack.wire.body_max
+    assert sum(packet.count for packet in loose.bottom.sent) == 2 * MESSAGES_MAX + 1
+
+
+def test_destinations_are_remembered_no_longer_than_a_bundle_is_open() -> None:
+    """In a large group there are very many sets."""
+    for mixes in (False, True):
+        loose = Loose(mixes=mixes, members=12)
+        for number in range(600):
+            loose.send(b"x", to=1 + number)
+        loose.stack.flush()
+        assert not loose.bundle._sets
+
+
 def test_a_bundle_has_a_largest_number_of_sets() -> None:
     loose = Loose(mixes=True, members=12)
     for number in range(600):

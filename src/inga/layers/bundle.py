@@ -109,9 +109,12 @@ class Bundle(Layer):
 
     def _turn_to(self, dst: int | None) -> None:
         """The next messages are for other members than those in the open bundle."""
+        if not self.mixes:
+            self._close(full=False)
+            return
         self._sets.add(self._dst)
-        if not self.mixes or len(self._sets) == shares.SETS_MAX:
-            self._close(full=self.mixes)
+        if len(self._sets) == shares.SETS_MAX:
+            self._close(full=True)
             return
         self._runs.append((self._dst, len(self._open)))
         self._size += shares.set_size(len(self.stack.view))
@@ -121,8 +124,8 @@ class Bundle(Layer):
         start = 0
         while True:
             room = min((self._size_max - self._size) // each, MESSAGES_MAX - len(self._open))
-            if not room and not self._open:
-                room = 1  # larger than a datagram: alone, to be cut
+            if room <= 0:  # below 0 if what is open is larger than a datagram, or one more set does not fit
+                room = 0 if self._open else 1  # larger than a datagram: alone, to be cut
             part = payloads[start : start + room]
             self._open += part
             self._size += each * len(part)
