@@ -20,6 +20,7 @@ from inga.sim.hunt import calls, explain, try_seed
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.sim.trials import simulate_trial
+from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
 from inga.trace.reader import read_manifest, rows
@@ -359,6 +360,30 @@ def test_calls_under_way_when_the_order_changes_have_come_to_nothing(over: str) 
     sim.run()
     assert sim["alice"].texts == sim["cathy"].texts == ["on"]
     assert not any(site.stack.rejected for site in sim.sites)
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_calls_under_way_when_a_change_of_the_order_is_refused_go_on(over: str, monkeypatch: Any) -> None:
+    """Nothing changes, so nobody is told that a call has to end, however long it takes."""
+    sim = group(over, objects={"lock": (Slow, ["bob"])}, record=False)
+    before = sim["alice"].call("lock", "enter", 10.0)
+    queued = sim["cathy"].call("lock", "enter", 0.0)
+    sim.run(until=1.0)
+
+    def build(recipe: str) -> list[Layer]:
+        raise UsageError(f"no order {recipe!r}")
+
+    session: Any = sim["bob"].stack.layer("session")
+    monkeypatch.setattr(session.changes, "_build", build)
+    sim["cathy"].use("fifo")
+    sim.run(until=1.5)
+    assert sim.outcomes == ["bob: no order 'fifo'"]
+    after = sim["bob"].call("lock", "enter", 0.0)
+    sim.run(until=20.0)
+    assert [root.error for root in (before, queued, after)] == [None] * 3
+    assert sorted(root.result for root in (before, queued, after)) == [1, 2, 3]
+    assert sim["bob"].state("lock") == 3
+    assert all(site.stack.writable and site.objects.host.idle for site in sim.sites)
 
 
 @pytest.mark.parametrize("over", OVER)

@@ -232,11 +232,9 @@ class ObjectOrder(Unordered):
     def tick(self, now: float) -> None:
         if now >= self._closes_by:
             self._closes_by = NEVER
-            self._act(
-                self.host.cancel_all(
-                    now, "it takes too long: the view of the group changes, and waits for it"
-                )
-            )
+            if self.stack.closing:  # else the change was refused
+                why = "it takes too long: the view of the group changes, and waits for it"
+                self._act(self.host.cancel_all(now, why))
         self._act(self.host.tick(now))
 
     def _act(self, sends: Iterable[Transmit], origin: Packet | None = None) -> None:
