@@ -344,6 +344,83 @@ def test_a_machine_that_is_late_forgives_as_much_more() -> None:
     assert town.now - start > 2 * DETECT
 
 
+def test_who_was_stopped_and_reads_first_that_another_is_suspected_does_not_vote_with_it() -> None:
+    """What comes of cathy still waits to be read: drivers read what has come before they look at the clock."""
+    town = town_of()
+    town.wait(2.0)
+    town.now += 0.8 * DETECT
+    town.inject("alice", worded(1, 1, "suspect", members=[2], waived=[]))
+    assert not town.member("alice").left and town.session("alice").silence.suspects == set()
+    town.wait(5.0)
+    assert all(town.names(name) == ABC for name in ABC)
+
+
+def test_who_was_stopped_and_hears_that_another_is_there_believes_that_no_longer_than_ever() -> None:
+    """All sleep for an hour while alice is about to say that she hears cathy; then cathy dies."""
+    town = town_of()
+    town.wait(2.0)
+    town.wait(2 * DETECT, between(("cathy", "bob")), until=lambda: said_by(town, "bob", "suspect") != [])
+    town.under_way.clear()
+    town.now += 3600.0
+    town.inject("bob", worded(0, 1, "heard", member=2))
+    town.crash("cathy")
+    town.wait(4 * DETECT)
+    assert {town.names(name) for name in ("alice", "bob")} == {("alice", "bob")}
+
+
+def test_a_leader_that_was_stopped_and_reads_first_what_one_says_goes_on_without_nobody() -> None:
+    """A change has waited for cathy, who is heard; then all sleep for a minute, and bob is heard first."""
+    town = town_of()
+    town.wait(2.0)
+    town.use("alice", "vector")
+    town.wait(3 * DETECT, lambda copy: copy.source == "cathy" and copy.do == "reached")
+    town.under_way.clear()
+    town.now += 60.0
+    town.inject("alice", worded(1, 1, "alive"), worded(1, 1, "install", number=1))
+    assert not town.member("alice").left
+    town.wait(3 * DETECT)
+    town.check("vector", *ABC)
+
+
+def test_who_was_stopped_has_not_waited_meanwhile_for_word_of_founders_that_it_has_not_met() -> None:
+    town = town_of(4, greet=True)
+    town.wait(2 * DETECT, both_ways("alice", "dave"), until=lambda: said_by(town, "alice", "unmet") != [])
+    town.under_way.clear()
+    town.now += 60.0
+    town.tick("alice")
+    assert not town.session("alice").silence.is_sure
+
+
+def test_who_was_stopped_goes_round_for_one_that_has_not_said_meanwhile_that_it_needs_that() -> None:
+    town = town_of()
+    town.wait(2.0)
+    town.wait(3 * DETECT, between(("alice", "bob")))
+    assert town.member("alice").wire.also is not None
+    town.now += 60.0
+    town.tick("alice")
+    assert town.member("alice").wire.also is not None
+
+
+def test_who_goes_on_after_a_pause_and_is_stopped_waits_as_long_for_the_others() -> None:
+    """The cut has ended, and three of five have heard each other; then all sleep for a minute."""
+    town = town_of(5, "total", greet=True)
+    town.wait(2.0)
+    town.wait(3 * DETECT, lambda copy: True)
+    assert all(town.member(name).paused is not None for name in NAMES[:5])
+    first = {*ABC}
+    town.wait(
+        DETECT,
+        lambda copy: not {copy.source, copy.target} <= first,
+        until=lambda: all(town.member(name).paused is None for name in ABC),
+    )
+    town.under_way.clear()
+    town.now += 60.0
+    for name in ABC:
+        town.tick(name)
+    town.wait(5.0)
+    assert all(town.names(name) == NAMES[:5] and not town.views(name) for name in NAMES[:5])
+
+
 def test_a_short_silence_is_forgiven() -> None:
     town = town_of()
     for _ in range(10):

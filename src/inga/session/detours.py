@@ -68,8 +68,10 @@ class Detours:
 
     def forgive(self, late: float) -> None:
         """Our own alarm came late by so many seconds, which are held against nobody."""
-        self._passed = {member: at + late for member, at in self._passed.items()}
-        self._straight = {member: at + late for member, at in self._straight.items()}
+        now = self._session.stack.now
+        self._passed = {member: min(at + late, now) for member, at in self._passed.items()}
+        self._straight = {member: min(at + late, now) for member, at in self._straight.items()}
+        self._needed = {member: min(at + late, now) for member, at in self._needed.items()}
 
     def review(self, within: float) -> None:
         """Whoever is heard straight again, and hears us, is reached straight again."""

@@ -91,13 +91,7 @@ class Silence:
     def tick(self, now: float) -> None:
         stack, detect = self._session.stack, self.detect
         assert detect is not None
-        late = now - self.wake
-        if late > detect / LOOKS:
-            stack.heard[:] = [min(at + late, now) for at in stack.heard]
-            self._vouched = {member: at + late for member, at in self._vouched.items()}
-            self._session.detours.forgive(late)
-            self.forgiven += late
-            self._began = min(self._began + late, now)
+        self._forgive()
         if now - stack.wire.spoke_at >= detect / BEATS:
             self._session.say(None, stack.view.number, "alive", {})
         for member in self._watched:
@@ -117,8 +111,25 @@ class Silence:
         self.conclude()
         self._rearm()
 
+    def _forgive(self) -> None:
+        """Our own alarm may be late: we were away for as long, and what others have said meanwhile may still wait to be read.
+        Drivers read what has come before they look at the clock, so whoever judges by silence asks for this first."""
+        stack, detect = self._session.stack, self.detect
+        now, late = stack.now, stack.now - self.wake
+        if detect is None or late <= detect / LOOKS:
+            return
+        stack.heard[:] = [min(at + late, now) for at in stack.heard]
+        self._vouched = {member: min(at + late, now) for member, at in self._vouched.items()}
+        self._session.detours.forgive(late)
+        self.forgiven += late
+        self._began = min(self._began + late, now)
+        self._asked_at += late
+        self.lenient_until += late
+        self.wake = now  # this is forgiven once
+
     def on_suspect(self, src: int, told: Told) -> None:
         """Another member has not heard these."""
+        self._forgive()
         stack, detect = self._session.stack, self.detect
         if detect is None:
             detect = NEVER
@@ -174,6 +185,7 @@ class Silence:
         link would keep the whole group in a view that is closed."""
         if self.detect is None:
             return
+        self._forgive()
         lost = change.out_of_reach(OUT_OF_REACH * self.detect)
         if not lost or not self._session.quorum.is_enough(lost | self.overdue):
             return
