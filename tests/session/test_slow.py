@@ -67,6 +67,22 @@ def test_who_is_cut_off_blames_nobody(how: str) -> None:
     assert stack.left == {2}
 
 
+def test_what_one_was_accused_of_once_does_not_count_when_another_is() -> None:
+    """Cathy could not be done without as bob was silent, and reads by now; nobody has complained of her since."""
+    town = Town(3, "total", options=Options(slow="expel", patience=PATIENCE, detect=1.0))
+    slow, stack = town.session("alice").slow, town.member("alice")
+    for second in (0.0, 1.0, 2.0, 3.0):
+        stack.advance(2 * PATIENCE + second)
+        slow.on_slow(1, Told({"members": [2]}))
+    assert not stack.left and stack.me == 0
+    town.now = stack.now + 60.0
+    for name in town.at:
+        town.tick(name)
+    town.wait(1.0)
+    slow.on_slow(2, Told({"members": [1]}))
+    assert not stack.left
+
+
 def test_who_has_not_drawn_a_state_does_not_accuse_the_one_that_lacks_it() -> None:
     slow: dict[str, Any] = {"slow": "expel", "patience": PATIENCE, "detect": 60.0}
     town = Town(1, each={"alice": Options(gives="state", **slow)}, options=Options(wants="state", **slow))

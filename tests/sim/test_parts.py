@@ -177,6 +177,19 @@ def test_who_is_let_in_nowhere_goes_on_alone() -> None:
     say_and_hear(sim)
 
 
+def test_who_was_stopped_while_it_asks_to_be_let_in_does_not_go_on_alone_for_that() -> None:
+    """Nobody has let it wait: it has not asked."""
+    sim = group(rejoin=True)
+    bob = sim["bob"]
+    bob.stack.layer("session").changes.leave_home()  # type: ignore[union-attr]
+    bob.stack.tick(bob.stack.now + 10 * ALONE_AFTER)
+    assert bob.stack.is_homeless and bob.stack.views.next is None
+    bob.pump()
+    sim.run(15.0)
+    assert all(len(item.names) > 1 for item in bob.items if isinstance(item, View))
+    say_and_hear(sim)
+
+
 def test_who_is_let_in_nowhere_again_and_again_waits_longer_each_time() -> None:
     """Bob hears the others, who do not hear him: each time he hears of them he asks them to let him in."""
     sim = group(rejoin=True)

@@ -97,6 +97,24 @@ def test_who_skips_comes_back_and_is_told_exactly_what_it_missed(order: str) -> 
     sim.check()
 
 
+def test_who_has_come_back_and_is_cut_off_later_comes_back_like_all_others() -> None:
+    """Although its application does not read then: it was not too slow this time, and is not told that it missed anything."""
+    sim = group("fifo", "skip")
+    dave = sim["dave"]
+    sim.run(SLOW_UNTIL + 5.0)
+    assert dave.stack.view.names == NAMES
+    sim.network.part([dave], sim.sites[:3])
+    sim.run(sim.now + 5.0)
+    dave.stop_reading(sim.now + 60.0)
+    dave.send(b"to nobody")
+    sim.network.heal()
+    sim.run(sim.now + 5.0)
+    assert sim["alice"].stack.view.names == NAMES
+    sim.run(sim.now + 60.0)
+    assert len([item for item in dave.items if isinstance(item, Missed)]) == 1
+    sim.check()
+
+
 def test_who_comes_back_is_told_once_what_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the welcome comes twice before the application has its turn."""
     arrive = Site.arrive

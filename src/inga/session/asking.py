@@ -44,6 +44,10 @@ class Asking:
         self._host = None
         return True
 
+    def forgive(self, late: float) -> None:
+        """We were away for so many seconds: whoever is asked has not let us wait meanwhile."""
+        self._since += late
+
     def heard(self, leader: tuple[str, int], now: float) -> bool:
         """A leader says that it is there; whether we ask it from now on."""
         if self._host is not None:

@@ -78,6 +78,7 @@ class Parts:
         return self.is_homeless and self._session.stack.views.next is not None
 
     def view(self, view: View) -> None:
+        self.reads_first = False
         if len(view) > 1:
             self._alone_after.reset()
         for name in view.failed:
@@ -90,7 +91,10 @@ class Parts:
     def tick(self, now: float) -> None:
         session = self._session
         if self.is_homeless:
-            self.wake = NEVER
+            late, self.wake = now - self.wake, NEVER
+            if late > ASKING_MAX:  # we were away: nobody was asked meanwhile, and nobody has let us wait
+                self._since += late
+                self._asking.forgive(late)
             if not self.is_entering:
                 self._ask(now)
             return

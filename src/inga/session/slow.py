@@ -173,7 +173,12 @@ class Slow:
         stack, session = self._session.stack, self._session
         if stack.views.is_cut_off:
             return
-        accused = {m: span for m, span in self._accused.items() if m in stack.peers}
+        accused = {
+            member: span
+            for member, span in self._accused.items()
+            if member in stack.peers
+            and stack.now - span[1] <= DENY_WITHIN  # else it holds up nobody any more
+        }
         slow = {member for member, (since, last) in accused.items() if last - since >= DENY_WITHIN}
         leads = all(member in slow | stack.left for member in range(stack.me))
         if slow and leads and stack.views.follow and session.quorum.is_enough(slow | session.silence.overdue):
