@@ -217,6 +217,53 @@ def test_a_newcomer_that_never_hears_its_welcome_is_excluded_and_comes_again() -
     town.check_together("fifo", *ABC, "dave")
 
 
+@pytest.mark.parametrize("members", [2, 3])
+@pytest.mark.parametrize("loses", [0, 3])
+def test_a_newcomer_that_never_hears_its_welcome_since_the_leader_dies_is_told_by_those_who_pause(
+    members: int, loses: int
+) -> None:
+    """Without it they are no majority of the view that has it in it. It is told until it hears that."""
+    town = Town(members, "total", options=Options(detect=DETECT, greet=True))
+    town.wait(1.0)
+    town.knock("zoe")
+    names = NAMES[:members]
+    town.wait(
+        1.0,
+        lambda copy: copy.do == "welcome",
+        until=lambda: all(town.names(name) == (*names, "zoe") for name in names),
+    )
+    town.crash("alice")
+    town.lose(lambda copy: copy.source == "alice")
+    lost: list[Copy] = []
+
+    def lose(copy: Copy) -> bool:
+        if copy.do != "welcome" or len(lost) >= loses:
+            return False
+        lost.append(copy)
+        return True
+
+    town.wait(10.0, lose)
+    rest = (*names[1:], "zoe")
+    assert is_member(town, "zoe") and {town.names(name) for name in rest} == {rest}
+    town.check_together("total", *rest)
+
+
+def test_who_comes_back_and_never_hears_its_welcome_is_told_by_those_who_pause() -> None:
+    """It was cut off, and the leader that has let it in dies."""
+    town = Town(3, "total", options=Options(detect=DETECT, greet=True))
+    town.wait(1.0)
+    town.wait(4.0, lambda copy: "cathy" in (copy.source, copy.target))
+    assert town.names("alice") == ("alice", "bob")
+    town.wait(
+        4.0, lambda copy: copy.do == "welcome", until=lambda: town.names("bob") == ("alice", "bob", "cathy")
+    )
+    town.crash("alice")
+    town.lose(lambda copy: copy.source == "alice")
+    town.wait(10.0)
+    assert {town.names(name) for name in ("bob", "cathy")} == {("bob", "cathy")}
+    town.check_together("total", "bob", "cathy")
+
+
 def test_one_that_was_here_many_times_asks_once_which_incarnation_is_free() -> None:
     town = listening()
     for incarnation in range(1, 41):

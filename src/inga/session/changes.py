@@ -75,7 +75,7 @@ class Changes:
         self.closing: ClosingView | None = None  # the change that we follow
         # As the leader: members that may not have installed the view in force.
         self._unaware: set[int] = set()
-        # Members that spoke in a closed view and were told so, since the last tick.
+        # Members that spoke in a closed view, or in none while we are paused, and were told so, since the last tick.
         self._reminded: set[tuple[str, int]] = set()
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed: for a trace
         self._dissolves: tuple[str, int] | None = None  # as the leader: who leads the part that takes us in
@@ -253,7 +253,7 @@ class Changes:
         if told.do != "hello":
             raise WireError("stranger", f"not a member, and says {told.do!r}")
         if self._session.quorum.is_paused:
-            self._session.quorum.turn_away(told, address)
+            self._hear_in_pause(told, address)
             return
         if self._dissolves is not None or self._session.parts.is_homeless:
             return  # not ours to answer
@@ -270,6 +270,18 @@ class Changes:
         if member is not None:
             self._welcome(member, address)
         self._work()
+
+    def _hear_in_pause(self, told: Told, address: Hashable) -> None:
+        """Nobody can be let in. One that has been, and has not heard of it, may be all that is missing, and who would tell it
+        may be gone: whoever hears it does."""
+        who = told.identity
+        member = self.stack.view.index(Member(*who))
+        if member is None:
+            self._session.quorum.turn_away(told, address)
+        elif who not in self._reminded:
+            self._reminded.add(who)
+            self._welcome(self.stack.view.members[member], address)
+            self.wake_soon()
 
     # The work to be done, again and again until it is
 
