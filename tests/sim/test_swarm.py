@@ -80,7 +80,7 @@ def test_everything_is_drawn_sometimes() -> None:
     for name in (field.name for field in fields(Plan)):
         assert len({getattr(each, name) for each in drawn}) > 1, f"{name} is never varied"
     done = {action.do for each in drawn for action in each.actions}
-    events = "send answer join leave use gate pause stop_reading read_slowly crash return part call"
+    events = "send send_first send_many answer join leave use gate pause stop_reading read_slowly crash return part call"
     assert done == set(events.split())
     used = {(each.order, action.argument) for each in drawn for action in each.actions if action.do == "use"}
     assert {(old, new) for old in CHANGING for new in CHANGING} <= used

@@ -19,7 +19,7 @@ from inga.session.silence import BEATS
 from inga.sim.memory import leaks
 from inga.sim.simulator import Sim, Unquiet
 from inga.sim.site import Site
-from inga.sim.swarm import Plan
+from inga.sim.swarm import SENDS, Action, Plan
 from inga.trial.result import packets_sent
 from inga.trial.workload import HEADER
 
@@ -350,13 +350,16 @@ def _receipts(sim: Sim) -> list[Finding]:
     return []
 
 
+def _size_of_call(action: Action) -> int:
+    size, _, count = action.argument
+    return int(size) * (count if action.do == "send_many" else 1)
+
+
 def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
     """Who does not read is not sent more than it asked for, besides what is under way from each sender. Where a sequencer
     orders, as much again may wait for its place: what others keep for that counts at the sequencer. In each view senders begin
     anew, and no view waits until one that waits for a state has read."""
-    largest = max(
-        [action.argument[0] for action in plan.actions if action.do in ("send", "answer")], default=0
-    )
+    largest = max([_size_of_call(action) for action in plan.actions if action.do in SENDS], default=0)
     each = 2 * plan.window + PACKETS * max(largest, plan.datagram)
     orders = {plan.order, *(action.argument for action in plan.actions if action.do == "use")}
     queues = 1 + any(find(order).sequenced for order in orders)

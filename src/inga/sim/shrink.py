@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from inga.recipes import Options, find
 from inga.sim.board import Board, Build, lossless
 from inga.sim.schedule import Schedule, Send, Take
-from inga.sim.swarm import Action, Plan
+from inga.sim.swarm import SENDS, Action, Plan
 from inga.sim.trials import group_of, load, simulate_trial
 from inga.trial.trial import Trial
 
@@ -163,9 +163,9 @@ def _smaller_plans(plan: Plan) -> Iterator[Plan]:
 
 
 def _simpler(action: Action) -> Iterator[Action]:
-    if action.do == "answer":
+    if action.do in ("send_first", "send_many", "answer"):
         yield action._replace(do="send")
-    if action.do in ("send", "answer"):
+    if action.do in SENDS:
         size, destinations, count = action.argument
         if count > 1:
             yield action._replace(argument=(size, destinations, count // 2))
@@ -186,7 +186,7 @@ def _without_member(plan: Plan, who: int) -> Plan:
         if action.who == who:
             continue
         argument = action.argument
-        if action.do in ("send", "answer") and argument[1] is not None:
+        if action.do in SENDS and argument[1] is not None:
             size, destinations, count = argument
             destinations = tuple(moved(each) for each in destinations if each != who)
             if not destinations:

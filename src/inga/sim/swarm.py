@@ -80,6 +80,12 @@ HOSTING = ("object", "total", "remiop+object", "remiop+total")
 HOSTED = 0.3
 """Of seeds with such an order, those in which members call objects."""
 
+TOGETHER = 0.5
+"""Of sends of several messages, those that are one call."""
+
+SENDS = ("send", "send_first", "send_many", "answer")
+"""What an application does to send something."""
+
 GOING = ("crash", "leave", "pause")
 """What keeps a member from being there."""
 
@@ -301,7 +307,7 @@ class _Play:
         if not site.is_member:
             return
         match action.do:
-            case "send" | "answer":
+            case do if do in SENDS:
                 self._send(action, site)
             case "use" | "gate":
                 with suppress(UsageError):  # it has asked already, or its order has nothing of that kind
@@ -326,7 +332,7 @@ class _Play:
         """The same of one that is in no view yet."""
         has_started = site.starts_at <= self._sim.now and not site.has_left
         match action.do:
-            case "send" | "answer":
+            case do if do in SENDS:
                 self._send(action, site)  # once it is in one
             case "leave" if has_started and self._plan.detect is not None:
                 site.leave()
@@ -364,6 +370,9 @@ class _Play:
             dst = sum(1 << each.index for each in present)
             if not dst or (site.newcomer is None and not site.members(dst)):
                 return
+        if action.do in ("send_first", "send_many"):
+            site.say(size, dst, count, waits=action.do == "send_first")
+            return
         for _ in range(count):
             if action.do == "answer":
                 site.answer(size, dst, GIVES_UP)
@@ -383,6 +392,7 @@ def plan(
     cannot be secured or is very large; with `states` newcomers get a state, unless nobody can join; with `objects` members call
     some, if the order has any."""
     drawn = _followed(_plan(seed, orders), Random(f"follow {seed}"))
+    drawn = _together(drawn, Random(f"together {seed}"))
     drawn = _secured(drawn, Random(f"secure {seed}"), forged)
     drawn = _shared(drawn, Random(f"share {seed}"), states)
     drawn = _given_reluctantly(drawn, Random(f"give {seed}"))
@@ -504,6 +514,30 @@ def _followed(drawn: Plan, rng: Random) -> Plan:
     return replace(drawn, actions=tuple(sorted(actions, key=lambda action: (action.at, action.who))))
 
 
+def _edge(order: str, datagram: int, people: int) -> int:
+    """Bytes of a message, about, that just fills a datagram."""
+    room = datagram if order in CHANGING else 1472
+    return room - min(HEADER_MAX + 6 * people, room // 2)
+
+
+def _together(drawn: Plan, rng: Random) -> Plan:
+    """The same, but now and then several messages are sent in one call, some of them right after another one, in one turn. That
+    is about as large as a datagram or several, and perhaps for somebody else."""
+    people, actions = drawn.members + len(drawn.newcomers), list[Action]()
+    edge = _edge(drawn.order, drawn.datagram, people)
+    for action in drawn.actions:
+        if action.do != "send" or action.argument[2] == 1 or rng.random() >= TOGETHER:
+            actions.append(action)
+            continue
+        if rng.random() < TOGETHER:
+            size = max(HEADER, rng.choice((1, 1, 2, 3)) * edge + rng.randint(-32, 8))
+            is_apart = action.argument[1] is not None and rng.random() < TOGETHER
+            first = (size, (rng.randrange(people),) if is_apart else None, 1)
+            actions.append(action._replace(do="send_first", argument=first))
+        actions.append(action._replace(do="send_many"))
+    return replace(drawn, actions=tuple(actions))
+
+
 def _severed(drawn: Plan, rng: Random) -> Plan:
     """The same, but nothing ever passes between two members, in one direction or both. Somebody is there all the time that
     hears both: the first member, which leads, or in larger groups all but the first one and these two."""
@@ -583,8 +617,7 @@ class _Draw:
             actions += [self._action(who, "join") for who in range(members, people)]
         if order not in CHANGING:
             datagram = 60 * 1024  # theirs is an option of their own
-        room = datagram if order in CHANGING else 1472
-        edge = room - min(HEADER_MAX + 6 * people, room // 2)
+        edge = _edge(order, datagram, people)
         for who in range(people):
             for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
                 actions.append(self._send(who, people, edge))
