@@ -352,6 +352,19 @@ def test_those_who_wait_are_not_forgotten_while_a_change_lasts() -> None:
     assert len(door.newcomers()) == REFUSED_MAX
 
 
+def test_who_asks_in_the_name_of_a_member_from_ever_other_places_is_remembered_once() -> None:
+    """Wherever it says that it is: a stranger could fill the leader's memory."""
+    town = Town(2)
+    bob = town.member("alice").view.members[1]
+    for number in range(50):
+        town.now += 1.0
+        told = hello(
+            name="bob", incarnation=bob.incarnation, address=f"there:{number}", host=[["alice", 1, ""]]
+        )
+        town.inject("alice", told, source="bob")
+    assert len(door_of(town)._asked_from) == 1
+
+
 def test_former_members_are_forgotten_in_the_end() -> None:
     door = door_of(Town(2))
     for number in range(FORMER_MAX + 3):

@@ -41,9 +41,8 @@ class Door:
         self._refused: dict[Member, str] = {}
         self._waiting: dict[Member, _Caller] = {}
         self._former: dict[tuple[str, int], bool] = {}  # and whether they were too slow
-        self._asked_from: dict[
-            Member, Hashable
-        ] = {}  # where those were who have not heard yet that they are members
+        # Where those were who have not heard yet that they are members.
+        self._asked_from: dict[tuple[str, int], Hashable] = {}
 
     def was_slow(self, person: Member) -> bool:
         """Whether that is why it is no member any more."""
@@ -60,7 +59,7 @@ class Door:
         view, or is told why not."""
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         if self._session.stack.view.index(newcomer) is not None:
-            self._asked_from[newcomer] = address
+            self._asked_from[newcomer.identity] = address
             return newcomer
         who = named(newcomer)
         if newcomer.identity in self._former:
@@ -85,12 +84,12 @@ class Door:
 
     def where(self, person: Member, known: Hashable) -> Hashable:
         """The address from which a member asked last that does not know yet that it is one; else the one that is known."""
-        return self._asked_from.get(person, known)
+        return self._asked_from.get(person.identity, known)
 
     def view(self) -> None:
         """Another view is installed, perhaps with some who waited for it."""
         self._asked_from = {
-            person: caller.address
+            person.identity: caller.address
             for person, caller in self._waiting.items()
             if self._session.stack.view.index(person) is not None
         }
