@@ -105,6 +105,36 @@ def test_a_cut_that_leaves_nobody_a_majority_costs_nothing(order: str, seed: int
     say_and_hear(sim)
 
 
+@pytest.mark.parametrize("order", ["vector", "total", "object", "co", "sco", "remiop", "remiop+total"])
+def test_what_was_lost_before_a_long_pause_is_repaired_after_it(order: str) -> None:
+    """Whoever lacks something asks for it all the time, and blames nobody, however long the cut lasts."""
+    patience = {"patience": 5.0} if order in ("co", "sco") else {}
+    options = Options(
+        detect=DETECT,
+        partition="primary",
+        protocol={"repeats": 5} if order.startswith("remiop") else patience,
+        reliable={"patience": 5.0} if order in ("vector", "total", "object") else {},
+    )
+    faults = Faults(loss=0.4, delay_min=0.001, delay_max=0.01)
+    sim = Sim(*NAMES[:5], order=order, faults=faults, options=options, datagram_max=1472, record=False)
+    sim.run(1.0)
+    for number in range(8):
+        for site in sim.sites:
+            site.send(f"{site.name} {number} {'x' * 4000}".encode())
+        sim.run(1.0 + 0.002 * (number + 1))
+    part(sim, "ab", "cd", "e")
+    sim.run(30.0)
+    assert paused(sim) == "abcde" and not any(site.has_left for site in sim.sites)
+    sim.network.heal()
+    sim.run(60.0)
+    assert not paused(sim)
+    for site in sim.sites:
+        assert site.stack.view.number == 1
+        for other in sim.sites:
+            heard = sorted(text.split()[1] for text in site.texts if text.startswith(other.name))
+            assert heard == [str(number) for number in range(8)] or (other is site and not heard)
+
+
 def test_a_cut_is_not_held_against_anybody_as_slowness() -> None:
     """Senders waited all the time that it lasted, with full windows."""
     options = Options(detect=DETECT, slow="expel", patience=1.0, flow={"window": 4000})

@@ -154,9 +154,11 @@ class MachineOrder(Order, Generic[M]):
         return packet
 
     def _give_up(self, src: int) -> None:
-        name = self.stack.view.names[src]
+        name, patience = self.stack.view.names[src], self._settings.patience
+        if self.stack.views.forgives(patience):
+            return
         self.stack.row("gave_up", src)
-        self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
+        self.stack.fail(Gap(f"{name} did not repair what was lost within {patience:g} s"))
 
     def _is_behind(self) -> bool:
         return self._unread.is_behind(queued_in(self.stack))

@@ -323,10 +323,11 @@ class Reliable(Layer, NumberedLender):
         runs = self._arrived[src].missing(self._known[src] + 1)[:RUNS_MAX]
         if not runs:
             return
-        if now - self._progress[src] > self._settings.patience:
+        patience = self._settings.patience
+        if now - self._progress[src] > patience and not self.stack.views.forgives(patience):
             name = self.stack.view.names[src]
             self.stack.row("gave_up", src)
-            self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
+            self.stack.fail(Gap(f"{name} did not repair what was lost within {patience:g} s"))
             return
         packet = self._packet(src)
         packet.runs = runs

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from inga.model.compiled import mypyc_attr, restore, state_of
@@ -29,6 +30,7 @@ class Views:
         self._delivered = 0  # packets, as the view in force was installed
         self._abandoned = 0  # the last view in which we were another member
         self.since = stack.now  # when the view in force was installed
+        self._resumed_at = -inf  # when its last pause was over
         self.totals = Totals()  # messages of views before it
 
     def begin(self, bases: dict[str, list[int]] | None, cuts: Sequence[int]) -> None:
@@ -116,8 +118,14 @@ class Views:
 
     def pause(self, why: NoMajority | None) -> None:
         """Nothing is sent for that reason, and the view goes on; or, with None, for none any more."""
+        if why is None:
+            self._resumed_at = self.stack.now
         self.stack.paused = why
         self.stack.review()
+
+    def forgives(self, patience: float) -> bool:
+        """Whether what did not come may have been cut off from us: we are, or were so within these seconds."""
+        return self.is_cut_off or self.stack.now - self._resumed_at <= patience
 
     def excuse(self, is_excused: bool) -> None:
         """Whether a view that closes goes on without what our application has not read: it waits for a state itself, or for one

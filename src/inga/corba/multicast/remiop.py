@@ -297,9 +297,11 @@ class ReMiop(StreamLender[ReMiopSettings]):
                 continue
             stream.missing[number] += 1
             if stream.missing[number] > self._settings.repeats:
-                self._lose(stream, number)
-            else:
-                wanted.append(number)
+                if not self.stack.views.forgives(self.patience):
+                    self._lose(stream, number)
+                    continue
+                stream.missing[number] = 0
+            wanted.append(number)
         if wanted:
             self._request(stream, wanted)
 
@@ -322,7 +324,8 @@ class ReMiop(StreamLender[ReMiopSettings]):
         stream = self._streams.get(sender)
         if stream is None or stream.member < 0 or number <= stream.stable:
             return False
-        return self.stack.now - self.stack.heard[stream.member] < self.patience
+        is_cut_off = self.stack.views.forgives(self.patience)
+        return is_cut_off or self.stack.now - self.stack.heard[stream.member] < self.patience
 
     def _stop_asking(self, stream: Stream) -> None:
         for key in [key for key in self._pending if key[0] == stream.sender]:

@@ -405,12 +405,10 @@ class CoMachine(CoOrdering):
             since = self.now
             self._alarms.progress((ASK, src))
         self._asked[src] = since, self.expected[src]
+        nack = CoNack(self.me, runs, tuple(self.expected), self.buffers_free)
+        self.events.append(CoControlSent(src, nack, again))
         if self.now - since > self.settings.patience:
             self.events.append(GaveUp(src))
-        else:
-            self.events.append(
-                CoControlSent(src, CoNack(self.me, runs, tuple(self.expected), self.buffers_free), again)
-            )
 
     def _repair(self, member: int, runs: Runs) -> str | None:
         budget, first, end = (
