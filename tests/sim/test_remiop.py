@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 
 from inga.corba.multicast.envelope import OPERATION
-from inga.corba.multicast.fragments import Strategy
+from inga.corba.multicast.fragments import MiopFragments, Strategy
 from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import Stream
@@ -35,6 +35,24 @@ from inga.trial.workload import Workload
 PEOPLE = ("alice", "bob", "cathy", "dave", "erin", "frank")
 ROUGH = Faults(loss=0.2, duplicate=0.1, reorder=0.2, delay_min=0.001, delay_max=0.01)
 RELIABLE = ["miop+acks", "remiop", "remiop+vector", "remiop+co"]
+
+
+def test_by_acknowledgements_a_large_message_outlives_any_cut() -> None:
+    """Its sender repeats only what was not acknowledged, so the rest is kept as long."""
+    sim = Sim(*PEOPLE[:3], order="miop+acks", faults=Faults(loss=0.4, delay_max=0.01), record=False)
+    sim.run(until=1.0)
+    for number in range(8):
+        for site in sim.sites:
+            site.send(bytes(4000))
+        sim.run(until=1.0 + 0.002 * (number + 1))
+    sim.network.part(sim.sites[:1], sim.sites[1:])
+    sim.run(until=200.0)
+    sim.network.heal()
+    sim.run(until=260.0)
+    for site in sim.sites:
+        assert len(site.texts) == 16 and not site.stack.rejected["expired"]
+        (fragments,) = (layer for layer in site.stack.layers if isinstance(layer, MiopFragments))
+        assert not fragments.reassembly.open
 
 
 @pytest.mark.parametrize("order", RELIABLE)

@@ -24,7 +24,7 @@ from inga.session.alarms import Alarms, Backoff
 from inga.session.pressure import unread_in
 
 PATIENCE: Final = 60.0
-"""Seconds for which receivers keep an unfinished message: its sender repeats what is missing for as long as it lives."""
+"""Seconds after which receivers look whether the sender of an unfinished message has left: else it repeats what is missing."""
 
 _ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
 
@@ -85,6 +85,11 @@ class Acknowledged(Reported[AcknowledgedSettings]):
     def goodbye(self) -> None:
         super().goodbye()
         self._alarms = Alarms()
+
+    def awaits(self, sender: int, number: int) -> bool:
+        """However long nothing comes: it was not acknowledged, so its sender goes on repeating it until it leaves."""
+        stream = self._streams.get(sender)
+        return stream is not None and number > stream.stable and stream.member not in self.stack.left
 
     # As a sender
 
