@@ -87,6 +87,17 @@ def test_who_lets_us_wait_is_named_once_and_on_time(room: Room) -> None:
     assert room.heard() == []
 
 
+def test_nobody_is_to_blame_for_the_time_in_which_we_were_stopped(room: Room) -> None:
+    """Whoever has answered meanwhile may still wait to be read."""
+    room.narrow.close(2)
+    room.wait(0.5)
+    room.net.now += 60.0
+    room.wait(WARN_AFTER - 0.001)
+    assert room.heard() == []
+    room.wait(0.001)
+    assert room.heard() == ["sending has waited 5 s for cathy"]
+
+
 @pytest.mark.parametrize("after", [ASK_AFTER, WARN_AFTER])
 def test_no_alarm_is_set_for_a_moment_that_has_come(room: Room, after: float) -> None:
     """It would go off again and again, and time would stand still."""

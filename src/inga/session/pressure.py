@@ -85,7 +85,7 @@ class Pressure:
         self._watch()
 
     def be_patient(self) -> None:
-        """We were cut off: nobody is to blame for what has waited meanwhile."""
+        """We were cut off, or away: nobody is to blame for what has waited meanwhile."""
         self._blaming_since = self._session.stack.now
         self._session.slow.be_patient()
         self._watch()
@@ -112,6 +112,8 @@ class Pressure:
     def tick(self, now: float) -> None:
         """Something has waited for a while: since when it does may have changed meanwhile."""
         stack = self._session.stack
+        if now - self.wake > ASK_AFTER:  # our own alarm is late
+            self.be_patient()
         watched = {
             "sending": (self._sending_since, stack.chain.blockers),
             "delivery": (self._holding_since, stack.chain.awaited),
