@@ -433,6 +433,10 @@ def test_survivors_deliver_the_same(seed: int, n: int, views: int, subsets: bool
                 if at != message[0]
             }
             expected += [(at, *message) for at in has if any(has.values()) and not has[at] and at in targets]
+    for at, rows in enumerate(trace):
+        for row in rows:
+            in_force = [each.view for each in rows if each.step == "view" and each.pos <= row.pos][-1]
+            expected += [(at, row.src, row.seq)] * (row.step != "view" and row.view != in_force)
     check = answer(made, "views", witnesses=10**6)
     assert {(each.process, *each.message) for each in check.witnesses} == set(expected)
     assert check.violations == len(expected)
@@ -441,14 +445,17 @@ def test_survivors_deliver_the_same(seed: int, n: int, views: int, subsets: bool
 def some_views(
     random: Random, n: int, begins: list[int], ends: list[int], subsets: bool
 ) -> tuple[Trace, dict[tuple[int, int], set[int]]]:
-    """In each view some messages, of which now and then one is lost, or delivered only in the next view."""
+    """In each view some messages, of which now and then one is lost, delivered only in the next view, or there as one of
+    the view before."""
+    late: Trace = [[] for _ in range(n)]  # the rows of these, until that view begins
     trace: Trace = [[] for _ in range(n)]
     meant: dict[tuple[int, int], set[int]] = {}
     counts = [0] * n
     for view in range(1, max(ends) + 1):
         members = [at for at in range(n) if begins[at] <= view <= ends[at]]
         for at in members:
-            trace[at].append(Row(at, 0, 0, "view", view))
+            trace[at] += [Row(at, 0, 0, "view", view), *late[at]]
+            late[at] = []
         for src in members:
             for _ in range(random.randrange(3)):
                 counts[src] += 1
@@ -460,8 +467,9 @@ def some_views(
                 meant[src, counts[src]] = targets
                 for at in targets & set(members):
                     if random.random() < 0.9:
-                        label = view + (view < ends[at] and random.random() < 0.05)
-                        trace[at].append(got(at, src, counts[src], n, view=label))
+                        is_late = view < ends[at] and random.random() < 0.1
+                        label = view + (is_late and random.random() < 0.5)
+                        (late if is_late else trace)[at].append(got(at, src, counts[src], n, view=label))
     return [renumbered(rows) for rows in trace], meant
 
 

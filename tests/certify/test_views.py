@@ -223,6 +223,26 @@ def all_moved(run: Run, trace: Trace, random: Random) -> tuple[int, tuple[int, i
     return at, (row.src, row.seq)
 
 
+def kept_back(run: Run, trace: Trace, random: Random) -> tuple[int, tuple[int, int]]:
+    """A delivery of a view comes when the next one is in force."""
+    at, place = places(run, random, partial(is_closed, run))[0]
+    row = trace[at].pop(place)
+    next_view = next(i for i, each in enumerate(trace[at]) if each.step == "view" and each.view > row.view)
+    trace[at].insert(next_view + 1, row)
+    assert row.src is not None and row.seq is not None
+    return at, (row.src, row.seq)
+
+
+def ahead(run: Run, trace: Trace, random: Random) -> tuple[int, tuple[int, int]]:
+    """A message is sent before the view that it is of."""
+    at, place = places(run, random, lambda at, row: row.step == "send" and row.view > 1)[0]
+    row = trace[at].pop(place)
+    own_view = next(i for i, each in enumerate(trace[at]) if each.step == "view" and each.view == row.view)
+    trace[at].insert(own_view, row)
+    assert row.src is not None and row.seq is not None
+    return at, (row.src, row.seq)
+
+
 def is_view(at: int, row: Row) -> bool:
     return row.step == "view" and (row.dst or 0).bit_count() > 2 and row.view > 1
 
@@ -309,6 +329,8 @@ DEFECTS: dict[str, tuple[str, str, Plant]] = {
     "one that stays lacks something of the last view": ("none", "complete", without_last),
     "a delivery is in the next view": ("vector", "views", moved),
     "everybody has a delivery in the next view": ("fifo", "views", all_moved),
+    "a delivery comes after its view": ("vector", "views", kept_back),
+    "a send comes before its view": ("fifo", "views", ahead),
     "a member is missing in a view row": ("co", "views", without_member),
     "a view is passed over": ("fifo", "views", passed_over),
     "views are in the wrong order": ("none", "views", disordered),

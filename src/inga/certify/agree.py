@@ -18,7 +18,7 @@ goes for a process that failed together with the first member of its view, which
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -193,12 +193,14 @@ def judge(
     `counted` are messages that were found late before, by process; `asked` the only ones that matter.
     """
     n = len(rules.conflicts)
+    here = sorted({each.process for each in found})  # a column each: most may have nothing of this part
+    rules = replace(rules, conflicts=rules.conflicts[here])
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(each.key for each in found)]))
-    positions = np.zeros((len(keys), n), np.int64)  # 0: not there
+    positions = np.zeros((len(keys), len(here)), np.int64)  # 0: not there
     codes = np.zeros(len(keys), np.int32)
     orders: list[Ints] = []
     first, last = np.full(n, NEVER), np.zeros(n, np.int64)
-    for process in range(n):
+    for column, process in enumerate(here):
         mine = sorted((each for each in found if each.process == process), key=lambda each: int(each.pos[0]))
         key = np.concatenate([np.empty(0, np.int64), *(each.key for each in mine)])
         pos = np.concatenate([np.empty(0, np.int64), *(each.pos for each in mine)])
@@ -206,21 +208,36 @@ def judge(
         # What is delivered again is the business of integrity.
         firsts = np.sort(np.unique(key, return_index=True)[1])
         at = np.searchsorted(keys, key[firsts])
-        positions[at, process], codes[at] = pos[firsts], code[firsts]
+        positions[at, column], codes[at] = pos[firsts], code[firsts]
         orders.append(at)
         if len(pos):
             first[process], last[process] = pos[0], pos[-1]
     judged = Judged(part, first, last, {}, {}, [])
-    for process, order in enumerate(orders):
-        if process and len(order):
+    for column, order in enumerate(orders):
+        if column and len(order):
             rows = keys[order], positions[order], codes[order]
-            late = _late(rules, process, *rows[1:])
-            if counted is not None and process in counted:
-                late[np.isin(rows[0], counted[process])] = False
+            late = _late(rules, column, *rows[1:])
+            if counted is not None and here[column] in counted:
+                late[np.isin(rows[0], counted[here[column]])] = False
             if asked is not None:
                 late[~np.isin(rows[0], asked)] = False
-            _note(judged, rules, process, *rows, late, listed_max, LATE_MAX if asked is None else len(order))
-    return judged
+            _note(judged, rules, column, *rows, late, listed_max, LATE_MAX if asked is None else len(order))
+    return _named(judged, here)
+
+
+def _named(judged: Judged, processes: list[int]) -> Judged:
+    """The same, by processes instead of columns."""
+
+    def named(pair: tuple[int, int]) -> tuple[int, int]:
+        return processes[pair[0]], processes[pair[1]]
+
+    late = {named(pair): keys for pair, keys in judged.late.items()}
+    counts = {named(pair): count for pair, count in judged.counts.items()}
+    clashes = [
+        replace(each, process=processes[each.process], against=processes[each.against])
+        for each in judged.clashes
+    ]
+    return replace(judged, late=late, counts=counts, clashes=clashes)
 
 
 def _late(rules: Rules, process: int, positions: Ints, codes: Any) -> Bools:

@@ -7,6 +7,7 @@ holds is counted and forgotten.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -201,6 +202,7 @@ def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, tuple[Ins
     return kinds, max(flushed, default=-1), tuple(installed)
 
 
+@lru_cache(maxsize=16)  # who is in a view is said by all who are in it
 def _places(mask: bytes) -> frozenset[int]:
     bits = int.from_bytes(mask, "little")
     return frozenset(at for at in range(bits.bit_length()) if bits >> at & 1)

@@ -4,7 +4,7 @@ All of this runs in one place and sees a few vectors per chunk. If nothing is su
 trace passes without a row having been moved.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,8 +48,8 @@ def line_up(summaries: Sequence[tuple[int, Summary]], processes: Sequence[Proces
     """Put (segment, summary) pairs in order, and see that no position is missing."""
     n = len(processes)
     lines: list[Line] = [[] for _ in processes]
-    carries = [Carry.none(n) for _ in processes]
-    received = [np.zeros(n, np.int64) for _ in processes]
+    carries = [Carry.none(n)] * n
+    received = [np.zeros(n, np.int64)] * n
     for segment, summary in sorted(summaries, key=lambda pair: (pair[1].process, pair[0])):
         at, line = summary.process, lines[summary.process]
         expected = line[-1].summary.last + 1 if line else 1
@@ -142,21 +142,19 @@ class Pair:
 
 def unequal_pairs(lines: Sequence[Line], membership: "Membership") -> list[Pair]:
     """The pairs for which what was sent and what was delivered differ in some view."""
-    totals = [_total(line) for line in lines]
-    n = len(lines)
-    views = sorted({view for total in totals for view in total})
+    present = membership.present
     unequal = set()
-    for view in views:
-        tallies = [total.get(view) or Tally.empty(n) for total in totals]
+    for view, tallies in _tallies(lines, present):
         sent, sent_sum = _sent(tallies, view, membership)
         delivered = np.stack([tally.delivered for tally in tallies])
         delivered_sum = np.stack([tally.delivered_sum for tally in tallies])
         differ = (sent != delivered) | (sent_sum != delivered_sum)
-        np.fill_diagonal(differ, [not _is_echo_plain(tally, at) for at, tally in enumerate(tallies)])
-        unequal |= {Pair(int(i), int(j)) for i, j in np.argwhere(differ)}
+        plain = [_is_echo_plain(tally, process) for process, tally in zip(present, tallies, strict=True)]
+        differ[np.arange(len(present)), present] = np.logical_not(plain)
+        unequal |= {Pair(present[i], j) for i, j in np.argwhere(differ).tolist()}
     # Sums cannot tell two messages of one number from one message that came twice.
     repeating = [source for source, line in enumerate(lines) if _repeats(line)]
-    unequal |= {Pair(destination, source) for source in repeating for destination in range(n)}
+    unequal |= {Pair(destination, source) for source in repeating for destination in present}
     # Nor which of a send and its echo came first.
     unequal |= {Pair(process, process) for process, line in enumerate(lines) if _echoes_ahead(line)}
     return sorted(unequal)
@@ -167,19 +165,18 @@ def unaccepted_sources(lines: Sequence[Line], membership: "Membership") -> set[i
 
     Who counts every message of a source accepts all of them, also those that are for others.
     """
-    totals = [_total(line) for line in lines]
-    n = len(lines)
+    present = membership.present
     found: set[int] = set()
-    for view in sorted({view for total in totals for view in total}):
-        tallies = [total.get(view) or Tally.empty(n) for total in totals]
+    for view, tallies in _tallies(lines, present):
         sent, sent_sum = _sent(tallies, view, membership)
         accepted = np.stack([tally.accepted for tally in tallies])
         accepted_sum = np.stack([tally.accepted_sum for tally in tallies])
-        everything = np.array([tally.sent for tally in tallies])
-        everything_sum = np.array([tally.sent_sum for tally in tallies], np.uint64)
+        everything, everything_sum = np.zeros_like(sent[0]), np.zeros_like(sent_sum[0])
+        everything[present] = [tally.sent for tally in tallies]
+        everything_sum[present] = np.array([tally.sent_sum for tally in tallies], np.uint64)
         same = (accepted == sent) & (accepted_sum == sent_sum)
         same |= (accepted == everything) & (accepted_sum == everything_sum)
-        np.fill_diagonal(same, True)
+        same[np.arange(len(present)), present] = True
         found |= set(np.flatnonzero(~same.all(axis=0)).tolist())
     return found
 
@@ -204,6 +201,13 @@ def _echoes_ahead(line: Line) -> bool:
     return False
 
 
+def _tallies(lines: Sequence[Line], present: Sequence[int]) -> Iterator[tuple[int, list[Tally]]]:
+    """View by view, what was counted in it, by those who are present."""
+    totals, empty = [_total(lines[process]) for process in present], Tally.empty(len(lines))
+    for view in sorted({view for total in totals for view in total}):
+        yield view, [total.get(view, empty) for total in totals]
+
+
 def _total(line: Line) -> dict[int, Tally]:
     total: dict[int, Tally] = {}
     for link in line:
@@ -213,17 +217,21 @@ def _total(line: Line) -> dict[int, Tally]:
 
 
 def _sent(tallies: Sequence[Tally], view: int, membership: "Membership") -> tuple[Ints, Words]:
-    """Counts and sums of what each source sent to each destination in a view: line = destination."""
-    counts = np.stack([tally.addressed for tally in tallies], axis=1)
-    sums = np.stack([tally.addressed_sum for tally in tallies], axis=1)
-    senders = [source for source, tally in enumerate(tallies) if tally.sent]
-    for source in senders if membership.is_split else ():
-        elsewhere = ~membership.reachable(source, view)
-        counts[elsewhere, source], sums[elsewhere, source] = 0, 0
-    for source in senders:
-        meant = membership.meant(source, view)
-        counts[meant, source] += tallies[source].everybody
-        sums[meant, source] += np.uint64(tallies[source].everybody_sum)
+    """Counts and sums of what each source sent in a view to each of those who are present: line = destination."""
+    present = membership.present
+    shape = len(present), len(membership.installed)
+    counts: Ints = np.zeros(shape, np.int64)
+    sums: Words = np.zeros(shape, np.uint64)
+    for source, tally in zip(present, tallies, strict=True):
+        if not tally.sent:
+            continue
+        counts[:, source], sums[:, source] = tally.addressed[present], tally.addressed_sum[present]
+        if membership.is_split:
+            elsewhere = ~membership.reachable(source, view)[present]
+            counts[elsewhere, source], sums[elsewhere, source] = 0, 0
+        meant = membership.meant(source, view)[present]
+        counts[meant, source] += tally.everybody
+        sums[meant, source] += np.uint64(tally.everybody_sum)
     return counts, sums
 
 

@@ -21,8 +21,9 @@ ROWS_AT_ONCE = 1 << 22
 
 def unlike_others(evidence: Evidence) -> Iterator[Bad]:
     """Deliveries of what incomplete processes sent, with another vector than elsewhere."""
-    for source, process in enumerate(evidence.processes):
-        if process.complete:
+    delivered = [summary.delivered_high for summary in evidence.summaries]
+    for source in np.flatnonzero(np.any(delivered, axis=0)).tolist() if delivered else ():
+        if evidence.processes[source].complete:
             continue
         known = max((link.summary.sent_high for link in evidence.lines[source]), default=0)
         links = [link for link in evidence.links if link.summary.delivered_high[source] > known]

@@ -38,8 +38,12 @@ class Keys:
 def hashes(chunk: Chunk, keys: Keys) -> Words:
     """A word for every row of a chunk."""
     words = chunk.seq.astype(np.uint64) * np.uint64(keys.seq)
-    for entry, key in enumerate(keys.deps):
-        words += chunk.deps[:, entry].astype(np.uint64) * key
+    if len(chunk) < chunk.n:  # the shorter way round
+        products = (vector.astype(np.uint64) @ keys.deps for vector in chunk.deps)
+        words += np.fromiter(products, np.uint64, len(chunk))
+    else:
+        for entry, key in enumerate(keys.deps):
+            words += chunk.deps[:, entry].astype(np.uint64) * key
     if not chunk.stamped.all():
         words[~chunk.stamped] += np.uint64(keys.unstamped)
     return mix(words)

@@ -39,6 +39,8 @@ class Membership:
         self._settled = [any(link.summary.settled for link in line) for line in lines]
         self._closed = max((link.summary.flushed for line in lines for link in line), default=-1)
         self.is_split = self._find_split()
+        # All but those without a row that need not have any: a manifest may name a million of them.
+        self.present = [at for at, line in enumerate(lines) if line or not self._crashed[at]]
 
     def key(self, process: int, number: int) -> Key | None:
         """The view of that number at a process, None if it never installed one."""
@@ -146,10 +148,13 @@ class Membership:
             keys = [self.key(process, number) for process in range(len(found))]
             ends = [self.camp(process, number) for process in range(len(found))]
             known: dict[object, int] = {}
+            parts: dict[Key | None, set[Key]] = {key: set() for key in keys}
+            for key, end in zip(keys, ends, strict=True):
+                if end not in (None, END):
+                    parts[key].add(end)
             for process, key in enumerate(keys):
                 if key is not None:
-                    parts = {end for at, end in enumerate(ends) if keys[at] == key and end is not None}
-                    camp = camp_of(process, number, key, parts - {END})
+                    camp = camp_of(process, number, key, parts[key])
                     found[process, number] = known.setdefault(camp, len(known))
         return found if found.any() else None
 

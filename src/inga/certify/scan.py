@@ -41,7 +41,8 @@ from inga.certify.fingerprint import Keys, Words, hashes
 NEVER = np.iinfo(np.int64).max
 """Lowest number of no message at all."""
 
-BLOCK_ROWS = 4096  # of running maxima: as much as fits the processor's cache
+BLOCK_ROWS = 4096  # of running maxima, at most: as much as fits the processor's cache,
+BLOCK_COUNTS = 1 << 22  # and entries of vectors, where these are wide
 COMPILED_COUNTS_MIN = 1 << 18  # entries of vectors in a chunk from which loading numba pays
 
 
@@ -335,9 +336,9 @@ def _scan_deliveries(chunk: Chunk, carry: Carry, summary: Summary, flags: Flags)
     flags.late_fifo[rows] = _is_below_earlier(src, seq, carry.delivered)
     np.minimum.at(summary.delivered_low, src, seq)
     np.maximum.at(summary.delivered_high, src, seq)
-    running = carry.required
-    for first in range(0, len(rows), BLOCK_ROWS):
-        block = slice(first, first + BLOCK_ROWS)
+    running, width = carry.required, _block_rows(chunk)
+    for first in range(0, len(rows), width):
+        block = slice(first, first + width)
         vectors = _joined(chunk, rows[block], seq[block] - 1)
         summary.required = np.maximum(summary.required, vectors.max(axis=0))
         before, running = _running_maximum(vectors, running)
@@ -350,9 +351,9 @@ def _scan_known(chunk: Chunk, carry: Carry, summary: Summary, flags: Flags, *, j
         return
     is_receipt = (chunk.kind[rows] & RECEIPT) != 0
     np.maximum.at(summary.received_high, chunk.src[rows[is_receipt]], chunk.seq[rows[is_receipt]])
-    running = carry.known
-    for first in range(0, len(rows), BLOCK_ROWS):
-        block = rows[first : first + BLOCK_ROWS]
+    running, width = carry.known, _block_rows(chunk)
+    for first in range(0, len(rows), width):
+        block = rows[first : first + width]
         vectors = _joined(chunk, block, chunk.seq[block])
         summary.known = np.maximum(summary.known, vectors.max(axis=0))
         before, running = _running_maximum(vectors, running)
@@ -368,6 +369,10 @@ def _scan_known(chunk: Chunk, carry: Carry, summary: Summary, flags: Flags, *, j
             summary.first_deps, summary.first_known = chunk.deps[at].astype(np.int64), expected[0].copy()
             wrong[0] &= judge_first
         flags.wrong_stamp[which] = wrong & chunk.stamped[which]
+
+
+def _block_rows(chunk: Chunk) -> int:
+    return min(BLOCK_ROWS, max(BLOCK_COUNTS // chunk.n, 1))
 
 
 def _joined(chunk: Chunk, rows: Ints, own: Ints) -> Ints:
