@@ -193,7 +193,8 @@ class Explainer:
             witness.text = f"{message} {bad.what}"
             if witness.pos:
                 witness.chain = self._chains.find(witness.message, witness.message)
-                witness.chain.append(Step(witness.process, witness.pos, bad.step, witness.message))
+                if bad.step != "send":  # with which the chain begins
+                    witness.chain.append(Step(witness.process, witness.pos, bad.step, witness.message))
             else:
                 self._follow(witness, bad)
             witness.chain += bad.chain

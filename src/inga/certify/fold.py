@@ -72,10 +72,17 @@ def fold(one: Summary, other: Summary) -> Summary:
         requested_low=min(one.requested_low, other.requested_low),
         requested_high=max(one.requested_high, other.requested_high),
         echoed_ahead=max(one.echoed_ahead, other.echoed_ahead if other.echoed_ahead > one.sent_high else 0),
+        labels=_joined_labels(one.labels, other.labels),
         tallies=tallies,
         segments=one.segments + other.segments,
         settled_high=np.maximum(one.settled_high, other.settled_high),
     )
+
+
+def _joined_labels(one: Ints, other: Ints) -> Ints:
+    """What follows the last view of one goes on until the first view of the other."""
+    between = min(one[-1, 0], other[0, 0]), max(one[-1, 1], other[0, 1])
+    return np.vstack([one[:-1], [between], other[1:]])
 
 
 def old_chunks(line: Line, kept: int) -> Line:

@@ -148,6 +148,7 @@ class Summary:
     requested_low: int = NEVER  # of the requests that were made here
     requested_high: int = 0
     echoed_ahead: int = 0  # the highest own number that was delivered here before this chunk has sent it
+    labels: Ints = field(default_factory=lambda: np.empty((0, 2), np.int64))  # `labels_of`
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
     segments: int = 1  # more if this is a fold: `inga.certify.fold`
     settled_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # of a fold: `fold.forgotten`
@@ -255,6 +256,7 @@ def describe(chunk: Chunk) -> Summary:
         requested_low=int(requested.min(initial=NEVER)),
         requested_high=int(requested.max(initial=0)),
         echoed_ahead=_echoed_ahead(chunk, sends, deliveries),
+        labels=labels_of(chunk, sends | deliveries),
     )
 
 
@@ -265,6 +267,15 @@ def _echoed_ahead(chunk: Chunk, sends: Bools, deliveries: Bools) -> int:
     sent = np.maximum.accumulate(np.where(sends, chunk.seq, 0))[echoes]
     numbers = chunk.seq[echoes]
     return int(numbers[numbers > sent].max(initial=0))
+
+
+def labels_of(chunk: Chunk, rows: Bools) -> Ints:
+    """The lowest and the highest view that rows say they belong to: before the first view that the process installed in this
+    chunk, and after each."""
+    labels, pos = chunk.view[rows].astype(np.int64), chunk.pos[rows]
+    ends = [*np.searchsorted(pos, [view.pos for view in chunk.views]).tolist(), len(pos)]
+    parts = [labels[low:high] for low, high in zip([0, *ends], ends, strict=False)]
+    return np.array([(part.min(initial=NEVER), part.max(initial=NEVER_YET)) for part in parts])
 
 
 def runs_of(chunk: Chunk) -> Ints:

@@ -1,7 +1,8 @@
 """Views: everybody in one agrees on who is in it and on the one before, delivers in it what was sent in it, and who goes
 on to the next one together with others has delivered the same.
 
-Who is in which view is said by few rows, which are all in the summaries. As to messages: if what was sent in a view was
+Rows say which view they belong to, and view rows when a process was in which; so the summaries tell whether one belongs to
+another view than the process was in. Who is in which view is said by few rows, which are all in the summaries. As to messages: if what was sent in a view was
 delivered in it everywhere, there is nothing to look for. Only the sources for which some sum differs are looked at, a
 range of their numbers at a time, as for `atomic`.
 """
@@ -20,9 +21,9 @@ from inga.certify.compare import Range, Sends
 from inga.certify.evidence import Evidence
 from inga.certify.membership import UNSAID, Key
 from inga.certify.pairs import ROWS_AT_ONCE, meant_for
-from inga.certify.roots import Bad
+from inga.certify.roots import Bad, Cause
 from inga.certify.scan import Summary
-from inga.certify.work import Fates, RowKey
+from inga.certify.work import Fates, RowKey, Strays
 
 NOWHERE = -1  # the view of a message that was not delivered
 
@@ -33,6 +34,7 @@ def views(evidence: Evidence) -> Iterator[Bad]:
     if not any(summary.views for summary in evidence.summaries):
         return
     yield from _Rows(evidence).judge()
+    yield from _strays(evidence)
     judge = _Messages(evidence)
     sources = {pair.source for pair in evidence.unequal}
     width = max(ROWS_AT_ONCE // len(evidence.processes), 1)
@@ -135,6 +137,42 @@ class _Rows:
         chain = [*others, own]
         blames = f"{self._names[process]} {what}"
         return Bad("views", process, process, what, 1, [row], blames=blames, chain=chain, step="view")
+
+
+def _strays(evidence: Evidence) -> Iterator[Bad]:
+    """Sends and deliveries while another view was in force than that which they belong to. Where the views of a process are
+    out of order, that is what is wrong."""
+    questions = []
+    for process, line in enumerate(evidence.lines):
+        numbers = [view.number for view in evidence.membership.installed[process]]
+        if any(view <= before for before, view in pairwise(numbers)):
+            continue
+        in_force = NOWHERE
+        for link in line:
+            views = [in_force, *(view.number for view in link.summary.views)]
+            labels = zip(views, link.summary.labels.tolist(), strict=True)
+            if any(
+                view != NOWHERE and low <= high and (low, high) != (view, view)
+                for view, (low, high) in labels
+            ):
+                questions.append((link.segment, (in_force, evidence.listed_max)))
+            in_force = views[-1]
+    for _, found in evidence.ask("rows held against views", work.strays, questions):
+        for each in found:
+            yield _stray(evidence, each)
+
+
+def _stray(evidence: Evidence, found: Strays) -> Bad:
+    here = found.rows[0].process
+    name, done = evidence.names[here], {"send": "sent", "deliver": "delivered"}[found.step]
+    what = f"was {done} at {name} as one of view {found.view}, when it was in view {found.in_force}"
+    text = f"{name} {done} messages of view {found.view} when it was in view {found.in_force}"
+    cause = Cause(("stray", here, found.view, found.in_force, found.step), text, found.rows[0])
+    installed = evidence.membership.installed[here]
+    chain = [step_of(here, view) for view in installed if view.number == found.in_force]
+    return Bad(
+        "views", here, found.source, what, found.count, found.rows, cause=cause, chain=chain, step=found.step
+    )
 
 
 def _most_common(found: NDArray[np.int32]) -> NDArray[np.int32]:

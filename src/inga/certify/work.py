@@ -134,6 +134,37 @@ def fates(chunk: Chunk, question: tuple[Keys, int, Range]) -> Fates:
 
 
 @dataclass(frozen=True, slots=True)
+class Strays:
+    """Rows of one step and source that say they belong to a view, while another was in force: how many, and the first."""
+
+    step: str
+    source: int
+    view: int
+    in_force: int
+    count: int
+    rows: list[RowKey]
+
+
+def strays(chunk: Chunk, question: tuple[int, int]) -> list[Strays]:
+    """Sends and deliveries that belong to another view than the process is in, given the one that it is in before the chunk,
+    -1 if none; lists at most so many of each kind."""
+    before, listed_max = question
+    rows = np.flatnonzero(chunk.kind & (SEND | DELIVER))
+    views = np.array([before, *(view.number for view in chunk.views)])
+    in_force = views[np.searchsorted([view.pos for view in chunk.views], chunk.pos[rows])]
+    is_stray = (in_force != -1) & (in_force != chunk.view[rows])
+    rows, in_force = rows[is_stray], in_force[is_stray]
+    kinds = np.stack([chunk.kind[rows] & SEND, chunk.src[rows], chunk.view[rows], in_force], axis=1)
+    found = []
+    for kind in np.unique(kinds, axis=0):
+        mine = rows[(kinds == kind).all(axis=1)]
+        is_send, source, view, actual = kind.tolist()
+        step, listed = "send" if is_send else "deliver", _listed(chunk, mine, listed_max)
+        found.append(Strays(step, source, view, actual, len(mine), listed))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Noise:
     """Control traffic after a deadline: how much, and the first of it."""
 

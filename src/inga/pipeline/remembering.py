@@ -32,7 +32,7 @@ from inga.pipeline.files import Files
 from inga.pipeline.storage import StoredTrace
 from inga.trace.directory import whole_file
 
-FORMAT = 9
+FORMAT = 10
 LOOKS_KEPT = 256  # files of a checkpoint, after which they are made one
 TOLD_MAX = 1000  # violations of which is remembered that they were told
 SEGMENTS_KEPT = 16  # of each process, which are not folded,
