@@ -20,7 +20,8 @@ from inga.corba.broker.dispatch import _PASS_ON, Broker, _detail_context, detail
 from inga.corba.broker.idl import SystemException, interface
 from inga.corba.broker.naming import OVERHEAD, InvalidName, NameComponent, NameService
 from inga.corba.dissect import pcap
-from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
+from inga.corba.multicast import reported
+from inga.corba.multicast.fragments import QUAD_NET, MiopFragments, MiopPackets, Piece, Reassembly, quad_of
 from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.wire import giop, group_request, miop, reference
@@ -465,6 +466,17 @@ def senders_that_are_followed(n: int) -> bool:
     stack, strategy = in_public()
     stack.receive([(spoken_by(quad_of(1, k), 1), None) for k in range(n)], now=0.0)
     return len(strategy._streams) == n
+
+
+@bound("corba.multicast.reported.FORMER_MAX")
+def senders_of_which_nothing_is_taken_twice(n: int) -> bool:
+    stack, _ = in_public()
+    top = stack.layers[0]
+    assert isinstance(top, Top)
+    clients = range(QUAD_NET + 256, QUAD_NET + 256 + reported.SENDERS_MAX + n)
+    for client in (*clients, clients[0]):
+        stack.receive([(spoken_by(client, 1), None)], now=stack.now + reported.SILENT)
+    return len(top.got) == len(clients)
 
 
 @bound("corba.multicast.reported.NEW_LIFE")

@@ -20,7 +20,7 @@ NO_BOUNDS = {
         session.questions.PAUSE session.questions.PAUSE_MAX session.hearing.REMEMBERED_FOR session.leading.LOOKS_WITHIN session.presence.GREETING session.presence.GREETING_MAX
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
-        corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
+        corba.multicast.reported.HEARD corba.multicast.reported.SILENT layers.sco.layer.TWO_WAYS
         session.gathering.FRESH session.gathering.GATHER_MAX session.gathering.GRACE session.gathering.QUIET
         session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.slow.AGAIN
         session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
@@ -199,6 +199,7 @@ VALUES = {
     "corba.multicast.fragments.OCTETS_MAX": 1 << 24,
     "corba.multicast.fragments.RING": 1024,
     "corba.multicast.reported.SENDERS_MAX": 1024,
+    "corba.multicast.reported.FORMER_MAX": 4096,
     "corba.multicast.reported.NEW_LIFE": 1 << 16,
     "corba.multicast.rate.RATE_MAX": 1_000_000_000_000,
     "causality.inbox.PASSED_MAX": 1024,

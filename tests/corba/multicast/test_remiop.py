@@ -1,17 +1,20 @@
 """The rules of ReMIOP one by one: every datagram and every moment is in the hands of the test."""
 
 import itertools
+from random import Random
 from struct import unpack_from
 from typing import Any
 
 import pytest
 
+from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
 from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import NEW_LIFE
 from inga.corba.multicast.requests import Requests
 from inga.corba.wire import miop
+from inga.corba.wire.miop import STATE, ControlPacket
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
@@ -813,3 +816,38 @@ def test_what_is_no_oneway_request_is_neither_sent_nor_passed_on() -> None:
     stack.receive([(miop.encode(FOREIGN, 0, 1, b"not GIOP at all", flags=miop.STOP), None)], now=0)
     assert stack.rejected["bad_giop"] == 1
     assert not stack.ready().deliver
+
+
+def test_a_sender_that_is_silent_for_long_makes_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who serves for long hears very many clients. One that comes back after all is followed again, and nothing of it comes twice."""
+    monkeypatch.setattr(reported, "SENDERS_MAX", 3)
+    top, strategy = Top(), ReMiop(baseline="start")
+    layers = [top, MiopFragments(), strategy, MiopPackets(sender=quad_of(0, 0))]
+    stack = Stack(layers, 0, View.of("server"), rng=Random(0))
+    clients = [quad_of(1, k) for k in range(5)]
+    first, *others = clients
+    life = 1 << 16
+
+    def hear(sender: int, number: int, now: float) -> int:
+        """How many messages come of this packet."""
+        before = len(top.got)
+        message = miop.split(b"GIOP", miop.numbered_id(sender, life + number))[0]
+        stack.receive([(message, None)], now=now)
+        return len(top.got) - before
+
+    assert [hear(sender, 0, now=0.0) for sender in clients[:3]] == [1, 1, 1]
+    assert hear(others[0], 1, now=1.0) == hear(others[1], 1, now=1.0) == 1
+    assert hear(others[2], 0, now=2.0) == 1 and others[2] not in strategy._streams
+    assert hear(others[2], 1, now=100.0) == 1 and first not in strategy._streams
+    assert list(strategy._streams) == others[:3]
+    assert hear(first, 0, now=200.0) == 0, "it came before"
+    assert hear(first, 2, now=200.0) == 1 and list(strategy._streams[first].missing) == [life + 1]
+    assert len(strategy._streams) == 3
+    word = ControlPacket(STATE, others[0], ((others[0], life + 2),))
+    assert others[0] not in strategy._streams
+    stack.receive([(miop.encode_control(word), None)], now=300.0)
+    assert list(strategy._streams[others[0]].missing) == [life + 2], "only what is new is asked for"
+    assert others[1] not in strategy._streams
+    word = ControlPacket(STATE, others[1], ((others[1], 9 * life),))
+    stack.receive([(miop.encode_control(word), None)], now=400.0)
+    assert list(strategy._streams[others[1]].missing) == [9 * life], "it was started again"

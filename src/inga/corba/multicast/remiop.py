@@ -31,7 +31,7 @@ from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import STRANGER, Piece, peer_of
 from inga.corba.multicast.lending import StreamLender
 from inga.corba.multicast.rate import Rate
-from inga.corba.multicast.reported import HEARD, REQUESTS, SENDERS_MAX, Stream, start_of
+from inga.corba.multicast.reported import HEARD, REQUESTS, Stream, start_of
 from inga.corba.wire.miop import NACK, STATE, ControlPacket
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
 from inga.model.compiled import mypyc_attr
@@ -432,6 +432,8 @@ class ReMiop(StreamLender[ReMiopSettings]):
                 stream = self._first_heard_of(sender, number)
             if stream is None:
                 continue
+            if sender == control.sender:
+                stream.heard_at = self.stack.now
             if self._settings.tail and number > stream.known:
                 if not self._is_credible(stream, number):
                     self.stack.reject("state")
@@ -448,10 +450,15 @@ class ReMiop(StreamLender[ReMiopSettings]):
 
     def _first_heard_of(self, sender: int, number: int) -> Stream | None:
         """Somebody says that it has sent something, of which nothing has come."""
-        if not self.is_public or self._settings.baseline != "start" or len(self._streams) >= SENDERS_MAX:
+        known = self._crowd.known(sender, number)
+        if not self.is_public or self._settings.baseline != "start" or number <= known:
             return None
-        start = self._start(number)
-        return None if start is None else self._new_stream(sender, STRANGER, start)
+        baseline = known + 1 if known else self._start(number)
+        if baseline is None or not self._crowd.has_place(self.stack.now):
+            return None
+        stream = self._new_stream(sender, STRANGER, baseline)
+        stream.past = self._crowd.past(sender, number)
+        return stream
 
     # Reports
 

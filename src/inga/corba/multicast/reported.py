@@ -8,6 +8,7 @@ reports itself too: that is how far it has sent.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -39,6 +40,12 @@ SIZE = 512
 SENDERS_MAX = 1024
 """Senders followed in a group that anybody may speak in; others are passed on without repair."""
 
+SILENT = 60.0
+"""Seconds without a word after which a sender makes room for another where there are that many."""
+
+FORMER_MAX = 4096
+"""Senders that made room of which is still known what has come: it is not taken once more."""
+
 HEARD = 5.0
 """Seconds for which reports go on after the last packet; and for which a report counts where anybody may come."""
 
@@ -69,9 +76,11 @@ class Stream:
         "dropped",
         "everywhere",
         "has_of_it",
+        "heard_at",
         "known",
         "member",
         "missing",
+        "past",
         "requests",
         "sender",
         "told",
@@ -82,6 +91,8 @@ class Stream:
         self.member = member  # its index, or STRANGER
         self.baseline = baseline  # what came before is not asked for
         self.known = baseline - 1  # highest number it is known to have used
+        self.heard_at = 0.0  # when a packet or a report of it came last, if anybody may speak
+        self.past = 0  # up to here all has come that ever will
         self.arrived = Arrivals()
         self.arrived.expected = baseline
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers, and what is to be lent
@@ -111,8 +122,47 @@ class Stream:
 
     def has(self, number: int) -> bool:
         if number < self.baseline:
-            return number in self.buffer
+            return number <= self.past or number in self.buffer
         return number < self.arrived.expected or number in self.arrived.early
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Crowd:
+    """Where anybody may speak, there may come to be more senders than can be followed."""
+
+    def __init__(self, streams: dict[int, Stream], forget: Callable[[Stream], None]) -> None:
+        self._streams = streams
+        self._forget = forget
+        self._former: dict[int, int] = {}  # senders that made room, and what was known of each
+        self._full_until = 0.0  # no sender has been silent for long before
+
+    def has_place(self, now: float) -> bool:
+        """Whether one more sender can be followed, perhaps for one of which nothing came for long."""
+        if len(self._streams) < SENDERS_MAX:
+            return True
+        if now < self._full_until:
+            return False
+        oldest = min(self._streams.values(), key=lambda stream: stream.heard_at)
+        self._full_until = oldest.heard_at + SILENT
+        if now < self._full_until:
+            return False
+        self._forget(oldest)
+        del self._streams[oldest.sender]
+        self._former[oldest.sender] = oldest.known
+        return True
+
+    def known(self, sender: int, number: int) -> int:
+        """Of a sender that made room and is at this number: up to where nothing of it is wanted any more; or 0."""
+        known = self._former.get(sender, 0)
+        return known if number <= known + NEW_LIFE else 0
+
+    def past(self, sender: int, number: int) -> int:
+        """The same, of one that is followed from now on."""
+        known = self.known(sender, number)
+        self._former.pop(sender, None)
+        if len(self._former) > FORMER_MAX:
+            del self._former[next(iter(self._former))]
+        return known
 
 
 @mypyc_attr(native_class=False)
@@ -166,6 +216,7 @@ class Reported(Strategy[Said]):
         self._receipts: deque[tuple[int, Receipt]] = deque()
         # as a receiver
         self._streams: dict[int, Stream] = {}
+        self._crowd = Crowd(self._streams, self._forget)
         self._unread = Unread(self.queue_max)
         if self.is_public:
             self.levels = ()  # nobody knows who has to have it
@@ -375,14 +426,17 @@ class Reported(Strategy[Said]):
                 return (
                     None  # among members: none of them, or one that has not said yet where its numbers begin
                 )
-            if len(self._streams) >= SENDERS_MAX:
+            if not self._crowd.has_place(self.stack.now):
                 self.stack.counts["senders"] += 1
                 return None
-            stream = self._new_stream(piece.sender, packet.src, self._baseline(piece))
+            past = self._crowd.past(piece.sender, piece.base)
+            stream = self._new_stream(piece.sender, packet.src, past + 1 if past else self._baseline(piece))
+            stream.past = past
         elif self.is_public and piece.base > stream.known + NEW_LIFE:
             self.stack.counts["new_life"] += 1
             self._forget(stream)
             stream = self._new_stream(piece.sender, packet.src, self._baseline(piece))
+        stream.heard_at = self.stack.now
         return stream
 
     def _is_credible(self, stream: Stream, number: int) -> bool:
