@@ -109,6 +109,29 @@ def test_the_founder_leads_whoever_asks_it() -> None:
     assert newcomer.view is not None and newcomer.view.names == ("dave", "ann")
 
 
+def test_nothing_is_founded_beside_a_group_that_is_paused() -> None:
+    """Its members would give it up, and all that they have, for a group that goes on and has nothing."""
+    town = Town(2, "total", options=Options(detect=1.0, greet=True, open=True))
+    town.wait(2.0)
+    town.crash("alice")
+    town.wait(5.0)
+    before = town.member("bob").view
+    dave = town.knock("dave")
+    dave._founds = "total"
+    town.wait(10.0)
+    assert dave.view is None and str(dave.refused).startswith("'dave' cannot join: paused: without alice")
+    assert town.member("bob").view is before and not town.member("bob").is_homeless
+
+
+def test_once_nobody_says_any_more_that_it_is_paused_a_group_is_founded() -> None:
+    newcomer = dave()
+    paused = answer("paused", name="dave", incarnation=7, why="paused: without alice")
+    pass_time(newcomer, 0.0, 1.0, paused)
+    assert newcomer.view is None and newcomer.refused is None
+    pass_time(newcomer, 1.0, 1.0 + FRESH + 0.2)
+    assert newcomer.view is not None and newcomer.refused is None
+
+
 def test_a_new_face_is_reason_to_wait_but_not_for_ever() -> None:
     newcomer, now = dave(), 0.0
     while newcomer.view is None:

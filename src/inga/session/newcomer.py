@@ -16,7 +16,7 @@ from inga.session.alarms import Backoff
 from inga.session.asking import Asking
 from inga.session.description import host_told, parting, view_told
 from inga.session.door import Accepts
-from inga.session.gathering import Gathering
+from inga.session.gathering import FRESH, Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
 from inga.session.session import Session, is_impostor
 from inga.stack.backlog import Backlog
@@ -100,6 +100,7 @@ class Newcomer:
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed
         self.refused: UsageError | None = None
         self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
+        self._paused_until = now  # and when that does not count any more, unless they say it again
         self.backlog = Backlog(BACKLOG_MAX)
         self.places = places or Places()
         self.wake = now
@@ -133,7 +134,7 @@ class Newcomer:
         asked = self._asking.host
         if asked is not None and self._asking.gives_up(now):
             self._gathering.begin_again(asked, now)
-        if self._founds is not None and self._asking.host is None:
+        if self._founds is not None and self._asking.host is None and now >= self._paused_until:
             self._look_round(now)
             if self.view is not None:
                 return []
@@ -164,7 +165,7 @@ class Newcomer:
         self._enter(view, None if self.guard is None else self.guard.fresh())
 
     def _look_round_by(self, now: float) -> None:
-        if self._founds is not None and self._asking.host is None:
+        if self._founds is not None and self._asking.host is None and now >= self._paused_until:
             self.wake = min(self.wake, max(now, self._gathering.due(self.member, now)))
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:
@@ -224,7 +225,10 @@ class Newcomer:
                 if told.identity == self.member.identity:
                     self.member = self.member.reborn(told.number("free"))
             case "paused" if told.identity == self.member.identity:
-                self._paused_at = now if self._paused_at is None else self._paused_at
+                # There is a group, whose members would give it up for any that goes on: none is to be founded beside it.
+                if self._paused_at is None or now >= self._paused_until:
+                    self._paused_at = now
+                self._paused_until = now + FRESH
                 if now - self._paused_at >= PAUSED_FOR:
                     self._refuse(told.text("why"))
             case "closed":
