@@ -253,7 +253,13 @@ class Changes:
         if told.do != "hello":
             raise WireError("stranger", f"not a member, and says {told.do!r}")
         if self._session.quorum.is_paused:
-            self._hear_in_pause(told, address)
+            # Nobody can be let in. One that has been, and has not heard of it, may be all that is missing, and who would tell
+            # it may be gone: whoever hears it does.
+            member = self._session.quorum.turn_away(told, address)
+            if member is not None and told.identity not in self._reminded:
+                self._reminded.add(told.identity)
+                self._welcome(member, address)
+                self.wake_soon()
             return
         if self._dissolves is not None or self._session.parts.is_homeless:
             return  # not ours to answer
@@ -270,18 +276,6 @@ class Changes:
         if member is not None:
             self._welcome(member, address)
         self._work()
-
-    def _hear_in_pause(self, told: Told, address: Hashable) -> None:
-        """Nobody can be let in. One that has been, and has not heard of it, may be all that is missing, and who would tell it
-        may be gone: whoever hears it does."""
-        who = told.identity
-        member = self.stack.view.index(Member(*who))
-        if member is None:
-            self._session.quorum.turn_away(told, address)
-        elif who not in self._reminded:
-            self._reminded.add(who)
-            self._welcome(self.stack.view.members[member], address)
-            self.wake_soon()
 
     # The work to be done, again and again until it is
 

@@ -189,14 +189,18 @@ class Quorum:
             return True
         return leader <= self._session.changes.leader
 
-    def turn_away(self, told: Told, address: Hashable) -> None:
+    def turn_away(self, told: Told, address: Hashable) -> Member | None:
         """A newcomer asks while we are paused, and may find another part meanwhile. Who was a member before just waits. If we
-        are about to be let in somewhere ourselves, it will be, too."""
+        are about to be let in somewhere ourselves, it will be, too. Who is a member is not turned away: that one."""
         stack = self._session.stack
+        member = stack.view.index(Member(*told.identity))
+        if member is not None:
+            return stack.view.members[member]
         is_ours = told.text("group") == self._session.digest
         if is_ours and not told.number("view") and not self._session.parts.is_hopeful:
             who = named(Member(*told.identity))
             self._session.answer(address, "paused", **who, why=str(stack.paused)[:TEXT_MAX])
+        return None
 
     # Counting
 
