@@ -17,6 +17,7 @@ from inga.cli.output import ProgressLine, print_json, tell
 from inga.lab.fuzz.search import DecoderFault, FuzzResult, Interrupted, replay, search
 from inga.lab.fuzz.table import FAMILIES, chosen
 from inga.model.errors import UsageError
+from inga.sim.workers import interruptible
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
     started = perf_counter()
     jobs = 1 if options.runs < 10_000 else options.jobs
     try:
-        found, code = search(options.only, options.runs, options.seed, jobs=jobs, progress=progress), 0
+        with interruptible():
+            found, code = search(options.only, options.runs, options.seed, jobs=jobs, progress=progress), 0
     except Interrupted as broken_off:
         found, code = broken_off.found, 130
     progress.end()

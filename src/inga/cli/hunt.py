@@ -24,9 +24,10 @@ from time import perf_counter
 from inga.cli.output import ProgressLine, print_json, tell
 from inga.model.errors import UsageError
 from inga.recipes import find, names
-from inga.sim.hunt import Search, search, search_for
+from inga.sim.hunt import BrokenOff, Search, search, search_for
 from inga.sim.judge import judge
 from inga.sim.swarm import Plan
+from inga.sim.workers import interruptible
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,13 @@ def run(options: argparse.Namespace) -> int:
     what = search_for(options.order, forged=options.forged, states=options.states, objects=options.objects)
     if options.keep_going:
         return _all(what, order, options, progress, jobs)
-    done, failure = search(what, runs, options.seed, jobs=jobs, progress=progress)
+    try:
+        with interruptible():
+            done, failure = search(what, runs, options.seed, jobs=jobs, progress=progress)
+    except BrokenOff as broken_off:
+        progress.end()
+        failed = [] if broken_off.failed is None else [broken_off.failed]
+        return _broken_off(order, broken_off.done, failed, options, perf_counter() - started)
     progress.end()
     seconds = perf_counter() - started
     if options.json:
@@ -89,7 +96,12 @@ def _all(what: Search, order: str, options: argparse.Namespace, progress: Progre
             tell(f"{order}: seed {seed} fails: {why}")
 
     started = perf_counter()
-    done, _ = search(what, options.runs, options.seed, jobs=jobs, progress=progress, found=found)
+    try:
+        with interruptible():
+            done, _ = search(what, options.runs, options.seed, jobs=jobs, progress=progress, found=found)
+    except BrokenOff as broken_off:
+        progress.end()
+        return _broken_off(order, broken_off.done, failed, options, perf_counter() - started)
     progress.end()
     seconds = perf_counter() - started
     if options.json:
@@ -98,6 +110,23 @@ def _all(what: Search, order: str, options: argparse.Namespace, progress: Progre
     else:
         tell(f"{order}: {done:,} runs, {len(failed)} failed, in {seconds:.1f} s ({done / seconds:,.0f}/s)")
     return 1 if failed else 0
+
+
+def _broken_off(
+    order: str, done: int, failed: list[tuple[int, str]], options: argparse.Namespace, seconds: float
+) -> int:
+    """What was found until a search was interrupted. With --keep-going failures were told as they came."""
+    if options.json:
+        failures = [{"seed": seed, "why": why} for seed, why in failed]
+        print_json(
+            {"order": order, "runs": done, "failures": failures, "seconds": seconds, "interrupted": True}
+        )
+    else:
+        if not options.keep_going:
+            tell(*[f"{order}: seed {seed} fails: {why}" for seed, why in failed])
+        what = f"{len(failed)} failed" if failed else "no violation"
+        tell(f"{order}: interrupted after {done:,} runs, {what}, in {seconds:.1f} s")
+    return 1 if failed else 130
 
 
 def _play(plan: Plan, options: argparse.Namespace) -> int:

@@ -1,13 +1,12 @@
 """Many simulations of an evaluation: on the cores of this machine, or on Spark."""
 
 import os
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
 from inga.lab.bench import SayProgress
 from inga.pipeline.sweep import sweep
+from inga.sim.workers import workers
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -38,12 +37,6 @@ def simulate_all(
 
 def _by_processes(simulate: Callable[[Task], Answer], tasks: Sequence[Task]) -> list[Answer]:
     """One a core. What fails, and an interrupt, ends all of it."""
-    with ProcessPoolExecutor(os.cpu_count(), initializer=_leave_interrupts_to_the_parent) as pool:
-        try:
-            return list(pool.map(simulate, tasks))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with workers(os.cpu_count() or 1) as pool:
+        futures = [pool.submit(simulate, task) for task in tasks]  # `map` would cancel them: `workers`
+        return [future.result() for future in futures]

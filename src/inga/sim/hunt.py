@@ -5,9 +5,9 @@ on a board, where orders are cheap to try: many more of those would be needed to
 network hides. Where no schedule says enough, all run in virtual time; of orders that have objects, odd seeds call them.
 """
 
-import gc
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing
 from dataclasses import dataclass, replace
 from random import Random
 from shlex import quote
@@ -21,6 +21,7 @@ from inga.sim.schedule import Schedule
 from inga.sim.shrink import breaks, shrink_plan, shrink_schedule, smallest
 from inga.sim.swarm import CARRIED, CHANGING, HOSTING, ORDERS, Plan, plan
 from inga.sim.trials import simulate_trial
+from inga.sim.workers import workers
 from inga.trial.trial import Trial
 
 CHUNK = 200
@@ -112,6 +113,15 @@ def explain(order: str, seed: int, why: str) -> Failure:
     if schedule is not None:
         again = f"inga sim --order {order} --schedule '{schedule}'"
     return Failure(seed, why, again, None if schedule is None else str(schedule))
+
+
+class BrokenOff(KeyboardInterrupt):
+    """A search was broken off: how many seeds it had tried, and the one that failed, if it was being shrunk."""
+
+    def __init__(self, done: int, failed: tuple[int, str] | None = None) -> None:
+        super().__init__()
+        self.done = done
+        self.failed = failed
 
 
 class Search(Protocol):
@@ -215,45 +225,51 @@ def search(
     found: Callable[[int, str], None] | None = None,
 ) -> tuple[int, Failure | None]:
     """Try `runs` seeds from `seed` on (None: until one fails); how many, and the first failure. With `found`, which
-    is told every seed that fails and why, none of them ends the search."""
-    done = 0
-    if jobs == 1:
-        for first, count in _chunks(runs, seed):
-            tried, failed = _try_chunk(what, first, count, found is not None)
-            done += tried
-            progress(done)
-            for each in failed:
-                if found is None:
-                    return done, what.explain(*each)
-                found(*each)
-        return done, None
-    chunks = _chunks(runs, seed)
-    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:  # what was there before is no garbage
-        pending: set[Future[tuple[int, list[tuple[int, str]]]]] = set()
-        try:
-            while True:
-                for first, count in chunks:
-                    pending.add(pool.submit(_try_chunk, what, first, count, found is not None))
-                    if len(pending) >= 2 * jobs:
-                        break
-                if not pending:
-                    return done, None
-                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    tried, failed = future.result()
-                    done += tried
-                    progress(done)
-                    for each in failed:
-                        if found is None:
-                            return done, what.explain(*each)
-                        found(*each)
-        finally:
-            for future in pending:
-                future.cancel()
+    is told every seed that fails and why, none of them ends the search. Interrupted, it tells what was done so far."""
+    done, failed, goes_on, chunks = 0, None, found is not None, _chunks(runs, seed)
+    results = _here(what, chunks, goes_on) if jobs == 1 else _in_processes(what, chunks, goes_on, jobs)
+    try:
+        with closing(results):
+            for tried, fails in results:
+                done += tried
+                progress(done)
+                for each in fails:
+                    if found is None:
+                        failed = each
+                        return done, what.explain(*each)
+                    found(*each)
+    except KeyboardInterrupt:
+        raise BrokenOff(done, failed) from None
+    return done, None
 
 
-def _try_chunk(what: Search, first: int, count: int, goes_on: bool) -> tuple[int, list[tuple[int, str]]]:
-    """How many of these seeds were tried, and which of them failed."""
+Tried = tuple[int, list[tuple[int, str]]]
+"""How many of some seeds were tried, and which of them failed and why."""
+
+
+def _here(what: Search, chunks: Iterator[tuple[int, int]], goes_on: bool) -> Generator[Tried, None, None]:
+    for first, count in chunks:
+        yield _try_chunk(what, first, count, goes_on)
+
+
+def _in_processes(
+    what: Search, chunks: Iterator[tuple[int, int]], goes_on: bool, jobs: int
+) -> Generator[Tried, None, None]:
+    pending: set[Future[Tried]] = set()
+    with workers(jobs) as pool:
+        while True:
+            for first, count in chunks:
+                pending.add(pool.submit(_try_chunk, what, first, count, goes_on))
+                if len(pending) >= 2 * jobs:
+                    break
+            if not pending:
+                return
+            finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield future.result()
+
+
+def _try_chunk(what: Search, first: int, count: int, goes_on: bool) -> Tried:
     failed: list[tuple[int, str]] = []
     for seed in range(first, first + count):
         why = what.try_seed(seed)

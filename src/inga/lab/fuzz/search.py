@@ -1,13 +1,12 @@
 """Thousands of mutations, each another seed; what they found, and the least octets that show it again."""
 
 import gc
-import signal
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from resource import RLIMIT_AS, getrlimit, setrlimit
@@ -17,6 +16,7 @@ from inga.lab.fuzz.decoder import BrokenPromise
 from inga.lab.fuzz.mutate import shrunk
 from inga.lab.fuzz.table import DECODERS, Shares, chosen
 from inga.model.errors import UsageError
+from inga.sim.workers import workers
 
 CHUNK = 2000
 """Seeds a worker gets at a time."""
@@ -157,11 +157,12 @@ def search(
     try:
         prepare(names)
         results = _here(names, chunks) if jobs == 1 else _in_processes(names, chunks, jobs)
-        for result in results:
-            found.add(result)
-            progress(found.total)
-            if len(found.faults) >= FAULTS_MAX:
-                break
+        with closing(results):
+            for result in results:
+                found.add(result)
+                progress(found.total)
+                if len(found.faults) >= FAULTS_MAX:
+                    break
     except KeyboardInterrupt:
         raise Interrupted(found) from None
     with watched():
@@ -177,39 +178,34 @@ class Interrupted(KeyboardInterrupt):
         self.found = found
 
 
-def _here(names: Sequence[str], chunks: Iterator[tuple[int, int]]) -> Iterator[FuzzResult]:
+def _here(names: Sequence[str], chunks: Iterator[tuple[int, int]]) -> Generator[FuzzResult, None, None]:
     for first, count in chunks:
         yield try_seeds(names, first, count)
 
 
-def _in_processes(names: Sequence[str], chunks: Iterator[tuple[int, int]], jobs: int) -> Iterator[FuzzResult]:
+def _in_processes(
+    names: Sequence[str], chunks: Iterator[tuple[int, int]], jobs: int
+) -> Generator[FuzzResult, None, None]:
     pending: dict[Future[FuzzResult], tuple[int, int]] = {}
-    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts_to_the_parent) as pool:
-        try:
-            while True:
-                for chunk in chunks:
-                    pending[pool.submit(try_seeds, names, *chunk)] = chunk
-                    if len(pending) >= 2 * jobs:
-                        break
-                if not pending:
-                    return
-                for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                    under_way = sorted(pending.values())
-                    del pending[future]
-                    try:
-                        yield future.result()
-                    except BrokenProcessPool:
-                        first = ", ".join(str(each) for each, _ in under_way)
-                        raise UsageError(
-                            f"a process died, which no octets may bring about: in the {CHUNK} seeds from one of {first}; "
-                            "try these with --jobs 1"
-                        ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with workers(jobs) as pool:
+        while True:
+            for chunk in chunks:
+                pending[pool.submit(try_seeds, names, *chunk)] = chunk
+                if len(pending) >= 2 * jobs:
+                    break
+            if not pending:
+                return
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                under_way = sorted(pending.values())
+                del pending[future]
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    first = ", ".join(str(each) for each, _ in under_way)
+                    raise UsageError(
+                        f"a process died, which no octets may bring about: in the {CHUNK} seeds from one of {first}; "
+                        "try these with --jobs 1"
+                    ) from None
 
 
 def _chunks(runs: int, seed: int) -> Iterator[tuple[int, int]]:
