@@ -107,6 +107,32 @@ def test_the_one_that_is_to_found_the_group_dies_on_the_way(seed: int) -> None:
     say_and_hear(sim)
 
 
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("failed", [1, 2])
+@pytest.mark.parametrize(("order", "members"), [("vector", 2), ("vector", 4), ("total", 2), ("total", 4)])
+def test_one_that_fails_and_is_started_again_at_once_founds_nothing(
+    order: str, members: int, failed: int, after: float
+) -> None:
+    """Before the others know that it is gone. They would give up their group, and what they have, for one that has nothing."""
+    sim = gathering(order=order)
+    start(sim, members)
+    sim.run(3.0)
+    staying = sim.sites[0].stack.view.names[min(failed, members - 1) :]
+    for name in sim.sites[0].stack.view.names[:failed]:
+        if name not in staying:
+            sim[name].crash()
+            sim.join(name, at=3.0 + after)
+    sim.run(12.0)
+    for site in sim.sites:
+        if site.name in staying:
+            assert site.stack.member.incarnation == 1 and not site.stack.is_homeless
+    if len(staying) > members / 2 or order == "vector":
+        assert is_whole(sim) and sim[staying[0]].stack.view.names[: len(staying)] == staying
+        say_and_hear(sim)
+    else:
+        assert {site.name for site in here(sim)} == {*staying}, "the rest is refused, as these are paused"
+
+
 def test_two_groups_founded_out_of_sight_of_each_other_become_one() -> None:
     sim = gathering()
     start(sim, 5)

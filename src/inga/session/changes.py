@@ -265,7 +265,8 @@ class Changes:
             return  # not ours to answer
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
         # Who speaks to one address at a time may know none but ours.
-        if not host and is_ours and (self.leads or told.text("address")):
+        answers = self.leads or told.text("address") or self._session.silence.stands_in(self.leader)
+        if not host and is_ours and answers:
             self._session.answer(address, "part", **self._session.parts.part())
             return
         if not self.leads or (host and host != [self.stack.member.signed]):

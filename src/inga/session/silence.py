@@ -36,6 +36,12 @@ LOOK_MAX = 0.5
 LOOKS = 8
 """Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
 
+STANDS_IN_AFTER = 0.1
+"""Seconds without a word of the leader after which others tell newcomers of it: less than what these wait before they found a group."""
+
+STAND_INS = 8
+"""Members at most that do so: as many may fail at the same moment."""
+
 OUT_OF_REACH = 2
 """Times the silence that is forgiven after which a change of the view goes on without members that do not answer."""
 
@@ -179,6 +185,14 @@ class Silence:
     def has_spoken(self, member: int) -> bool:
         """Whether a member has said something since this view was installed here, and in it."""
         return self._session.stack.heard[member] > self._began
+
+    def stands_in(self, leader: int) -> bool:
+        """Whether we answer newcomers for the leader, which may just have failed. Who hears nobody founds a group of its own, and
+        of two parts of one size that is the one that goes on which has nothing."""
+        stack = self._session.stack
+        before = sum(member not in stack.left for member in range(stack.me))
+        is_quiet = stack.now - stack.heard[leader] > STANDS_IN_AFTER
+        return self.detect is not None and is_quiet and before <= STAND_INS
 
     def go_on_without(self, change: Leading) -> None:
         """As the leader of a change: exclude members that do not answer, although others hear them. Otherwise one bad
