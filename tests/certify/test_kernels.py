@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from inga.certify.fingerprint import Keys
 from inga.certify.scan import Carry, Tally, scan_numpy
 from inga.trace import Row
 
-from .world import chunks, judge, sabotage, source, wander
+from .world import chunks, judge, renumbered, sabotage, source, wander
 
 compiled = pytest.importorskip("inga.certify.compiled", reason="numba is not installed")
 
@@ -134,3 +135,27 @@ def test_a_sum_of_hashes_is_no_hash_of_sums() -> None:
         summary, _ = scan_numpy(chunk, keys)
         sums.append(int(summary.tallies[1].delivered_sum[1]))
     assert sums[0] != sums[1]
+
+
+def test_a_number_that_cannot_be_does_not_keep_the_checks() -> None:
+    """Rows are looked for where there are any, not in all of the billions of numbers below one that is wrong."""
+    trace = wander(Random(1), 3, 20)
+    place = next(at for at, row in enumerate(trace[1]) if row.step == "send")
+    wrong = trace[1][place]
+    trace[1][place] = wrong._replace(seq=2**34)
+    made = source(Random(1), [renumbered([Row(at, 0, 0, "view", 1), *rows]) for at, rows in enumerate(trace)])
+    asked: list[str] = []
+    plain_map = made.map
+
+    def counting(what: str, function: Any, questions: Any) -> list[tuple[int, Any]]:
+        asked.append(what)
+        assert len(asked) < 100, "it goes through them all"
+        return plain_map(what, function, questions)
+
+    made.map = counting  # type: ignore[method-assign]
+    certificate = certify(made, ["integrity", "complete", "atomic", "views"], seed=1)
+    found = {
+        check.name: {(each.process, each.message) for each in check.witnesses} for check in certificate.checks
+    }
+    assert found["integrity"] == {(0, (1, wrong.seq)), (2, (1, wrong.seq))}
+    assert found["complete"] == {(0, (1, 2**34)), (2, (1, 2**34))}

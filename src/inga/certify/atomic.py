@@ -29,8 +29,8 @@ def atomic(evidence: Evidence) -> Iterator[Bad]:
     width = max(ROWS_AT_ONCE // len(evidence.processes), 1)
     for source in sorted(sources):
         high = max((link.summary.sent_high for link in evidence.lines[source]), default=0)
-        for low in range(1, high + 1, width):
-            numbers = Range(low, min(low + width, high + 1))
+        segments = [link.segment for link in evidence.links]
+        for numbers in evidence.ranges([source], 1, high, width, segments):
             questions = [(link.segment, (evidence.keys, source, numbers)) for link in evidence.links]
             found = evidence.ask("segments compared", work.fates, questions)
             yield from judge.judge(source, numbers, [part for _, part in found])

@@ -1,12 +1,14 @@
 """What a judge has before it: the summaries of all chunks, and a source that answers further questions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from inga.certify import work
 from inga.certify.checks import CHECKS, Needs
 from inga.certify.chunk import Chunk
 from inga.certify.combine import Line, Pair, PlacedChunk, Process, unequal_pairs
+from inga.certify.compare import Range
 from inga.certify.fingerprint import Keys
 from inga.certify.membership import Membership
 from inga.certify.roots import EXPLAINED_MAX
@@ -14,6 +16,8 @@ from inga.certify.scan import Summary
 from inga.certify.work import RowKey
 
 Found = TypeVar("Found")
+
+RANGES_MAX = 64  # of numbers, which are gone through whether there are rows or not
 
 HOLES_NAMED = 50
 """Processes with missing rows that are named as the reason why a check is open; of more it is said how many they are."""
@@ -110,6 +114,21 @@ class Evidence:
         """`Source.map`, with the answers in the order of segments; nothing is started if nothing is asked."""
         answers = self.source.map(what, function, questions) if questions else []
         return sorted(answers, key=lambda answer: answer[0])
+
+    def ranges(
+        self, sources: Iterable[int], first: int, high: int, width: int, segments: Iterable[int]
+    ) -> Iterator[Range]:
+        """The numbers of some sources, so many at a time. If they are far more than there can be rows, as one of them is wrong,
+        those segments are asked which are there at all."""
+        every = range(-(-(high + 1 - first) // width))
+        found: Sequence[int] = every
+        if len(every) > RANGES_MAX:
+            asked = (sorted(sources), first, width)
+            answers = self.ask("numbers looked up", work.blocks, [(each, asked) for each in segments])
+            found = sorted({each for _, part in answers for each in part.tolist() if each in every})
+        for each in found:
+            low = first + each * width
+            yield Range(low, min(low + width, high + 1))
 
     def once(self, function: Callable[["Evidence"], Found]) -> Found:
         """What several judges need, computed by the first of them."""

@@ -34,7 +34,7 @@ def _compare(evidence: Evidence) -> list[Bad]:
     """What is wrong between them. Rounds are so small that memory does not depend on the trace."""
     judge = _Judge(evidence)
     bad: list[Bad] = []
-    for group, numbers in _rounds(evidence.lines, evidence.unequal, evidence.growing):
+    for group, numbers in _rounds(evidence):
         questions = [
             (link.segment, (evidence.keys, wanted))
             for link in evidence.links
@@ -47,14 +47,17 @@ def _compare(evidence: Evidence) -> list[Bad]:
     return bad
 
 
-def _rounds(lines: list[Line], pairs: list[Pair], growing: bool) -> Iterator[tuple[list[Pair], Range]]:
+def _rounds(evidence: Evidence) -> Iterator[tuple[list[Pair], Range]]:
     """Which pairs to compare, and which of their messages. Of a growing trace those of which folds hold rows are left for the
     end: they were compared when these rows came."""
-    for first, group in _groups(lines, pairs, growing):
+    lines, growing = evidence.lines, evidence.growing
+    segments = [link.segment for link in evidence.links if not (growing and link.summary.segments > 1)]
+    for first, group in _groups(lines, evidence.unequal, growing):
         width = ROWS_AT_ONCE // len(group)
         high = max(first - 1, *(sent_high(lines[pair.source]) for pair in group))
-        for low in range(first, high + 1, width):
-            yield group, Range(low, min(low + width, high + 1))
+        sources = {pair.source for pair in group}
+        for numbers in evidence.ranges(sources, first, high, width, segments):
+            yield group, numbers
         yield group, Range(high + 1, NEVER)  # of which nothing was sent
 
 

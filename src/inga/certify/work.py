@@ -105,6 +105,14 @@ def copies(chunk: Chunk, question: tuple[Keys, int, Range]) -> FirstCopies:
     return FirstCopies(chunk.process, delivered.seq[rows], delivered.pos[rows], delivered.word[rows])
 
 
+def blocks(chunk: Chunk, question: tuple[list[int], int, int]) -> Ints:
+    """In which stretches of so many numbers, from the first on, a chunk has rows of some sources."""
+    sources, first, width = question
+    numbers = chunk.seq[np.isin(chunk.src, sources) & (chunk.seq >= first)]
+    found: Ints = np.unique((numbers - first) // width)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Fates:
     """What became of some messages of one source at one process: their numbers, by step."""
