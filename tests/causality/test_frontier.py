@@ -2,11 +2,14 @@
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.causality.frontier import Frontier
+from inga.model.stamp import Deps
 
+from . import world
 from .world import Id, Message, Site, World, choices, long_run
 
 
@@ -75,13 +78,29 @@ class Watched(World):
 
 @given(st.integers(2, 6), choices)
 def test_the_ends_are_those_of_the_definition(sites: int, run: list[int]) -> None:
-    world = Watched(sites).run(run)
-    assert all(len(opened) >= bool(world.messages) for opened in world.opened.values())
+    watched = Watched(sites).run(run)
+    assert all(len(opened) >= bool(watched.messages) for opened in watched.opened.values())
 
 
 def test_long_runs_have_branches_and_merges() -> None:
     """Else the property above would say little."""
-    world = Watched(5)
-    world.run(long_run(1)[:250])
-    assert world.most == 5
-    assert world.merges >= 20
+    watched = Watched(5)
+    watched.run(long_run(1)[:250])
+    assert watched.most == 5
+    assert watched.merges >= 20
+
+
+class NeverMerges(Frontier):
+    """A tree: what follows several branches goes on with the oldest, and closes none of the others."""
+
+    def add(self, src: int, seq: int, deps: Deps) -> tuple[int, tuple[int, ...]]:
+        before = list(self.ends)
+        branch, merged = super().add(src, seq, deps)
+        self.ends = sorted([*self.ends, *(end for end in before if end[0] in merged)])
+        return branch, ()
+
+
+def test_branches_that_never_merge_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "Frontier", NeverMerges)
+    with pytest.raises(AssertionError):
+        Watched(5).run(long_run(1)[:250])
