@@ -1,13 +1,14 @@
 """Nobody leads yet: whom newcomers ask, who founds the group, and with whom."""
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
 from inga.model.errors import UsageError
 from inga.model.view import Member, View
-from inga.recipes import Options
+from inga.recipes import Options, find
 from inga.session.asking import HOST_FOR
 from inga.session.description import described
 from inga.session.gathering import (
@@ -21,9 +22,11 @@ from inga.session.gathering import (
     Gathering,
 )
 from inga.session.newcomer import PLACES_TOLD, Newcomer
+from inga.session.session import session_of
+from inga.session.silence import STAND_INS, STANDS_IN_AFTER
 from inga.stack.native import Outsider
 from inga.stack.places import PLACE_MAX, PLACES_MAX, Places
-from inga.stack.stack import EVERYBODY
+from inga.stack.stack import EVERYBODY, Stack
 from inga.wire.packet import OUTSIDE
 
 from ..stack.harness import joined
@@ -333,6 +336,35 @@ def test_any_member_tells_a_newcomer_whom_to_ask() -> None:
     assert (part["name"], part["incarnation"], part["address"], part["size"]) == ("alice", 1, "alice", 3)
     town.inject("bob", hello("erin")[0], source="dave")
     assert len(spoken(town, "part", "bob", "dave")) == 1, "by multicast the leader hears it itself"
+
+
+@pytest.mark.parametrize("detect", [1.0, None])
+def test_the_next_in_line_answer_for_a_leader_that_was_not_heard_just_now(detect: float | None) -> None:
+    """By multicast, where the leader would answer by itself. Where any silence is forgiven it is waited for."""
+    town = Town(3, options=Options(detect=detect))
+    town.at["dave"] = dave()
+    names = town.member("alice").view.names
+    for silence in (STANDS_IN_AFTER / 2, 2 * STANDS_IN_AFTER):
+        town.log.clear()
+        town.now += silence
+        for name in names[1:]:
+            town.inject(name, hello("dave")[0], source="dave")
+        answers = [copy.source for copy in town.log if (copy.do, copy.target) == ("part", "dave")]
+        is_asked = detect is not None and silence > STANDS_IN_AFTER
+        assert answers == list(names[1:] if is_asked else ())
+        assert all(part["name"] == "alice" for name in answers for part in spoken(town, "part", name, "dave"))
+
+
+def test_not_everybody_in_a_large_group_answers_for_its_leader() -> None:
+    view = View.of(*(f"m{number}" for number in range(STAND_INS + 3)))
+    answering = []
+    for me in range(1, len(view)):
+        stack = Stack(find("vector").build(Options(detect=1.0)), me, view, rng=Random(0), now=0.0)
+        stack.begin()
+        stack.advance(2 * STANDS_IN_AFTER)
+        if session_of(stack).silence.stands_in(0):
+            answering.append(me)
+    assert answering == list(range(1, STAND_INS + 1))
 
 
 def other_part(size: int, **more: Any) -> bytes:
