@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from inga.certify.verdict import Certificate
@@ -201,3 +203,22 @@ def test_bad_input_is_named(trace: str, tmp_path: Path, capsys: pytest.CaptureFi
     (copy / "events" / "1-00000.parquet").write_bytes(b"nothing")
     assert main(["check", str(copy), "--engine", "local", "--quiet"]) == 2
     assert "1-00000.parquet is not a readable Parquet file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["metrics", "report"])
+def test_times_too_far_apart_are_one_sentence(
+    trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    import shutil
+
+    copy = Path(shutil.copytree(trace, tmp_path / "copy"))
+    path = copy / "events" / "1-00000.parquet"
+    rows = pq.read_table(path)
+    times = pa.array([-(2**63), *rows.column("time").to_pylist()[1:]], pa.int64())
+    pq.write_table(rows.set_column(rows.column_names.index("time"), "time", times), path)
+    out = ["-o", str(tmp_path / "out.html")] if command == "report" else []
+    assert main([command, str(copy), "--engine", "local", "--quiet", *out]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"inga {command}: {copy} has times from -9223372036854775808 to ")
+    assert told.endswith(" ns: that is more than 292 years.\n") and told.count("\n") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["copy"]

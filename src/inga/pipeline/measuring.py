@@ -48,6 +48,7 @@ FAMILIES = {
 
 HELD_BY_MAX = 1000  # messages that held others, the worst first
 BUCKETS = 60  # of time
+APART_MAX = 2**63 - 1  # nanoseconds between two times, so that they can be subtracted
 MEASURED_COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -73,6 +74,8 @@ def measure(files: Files, comparable: bool) -> dict[str, Any]:
     seen = [glances[at] for at in numbers]
     begin = min((each.begin for each in seen if each.rows), default=0)
     end = max((each.end for each in seen if each.rows), default=0)
+    if end - begin > APART_MAX:
+        raise TraceError(f"{trace.path} has times from {begin} to {end} ns: that is more than 292 years.")
     times = TimeParts(begin, max((end - begin) // BUCKETS + 1, 1))
     units = _units(trace, seen, times, comparable)
     looks = files.units("delays and rates", look, units)
