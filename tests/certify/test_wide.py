@@ -8,8 +8,10 @@ from inga.certify.certificate import certify
 from inga.certify.chunk import from_table
 from inga.certify.combine import Process
 from inga.certify.evidence import HOLES_NAMED
+from inga.certify.fingerprint import Keys
 from inga.certify.local import Chunks
 from inga.certify.verdict import Certificate, Witness
+from inga.certify.work import summarise
 from inga.trace import Row
 
 from .world import Trace, renumbered, table, wander
@@ -89,3 +91,11 @@ def test_many_whose_rows_are_missing_are_counted() -> None:
     assert reasons[0] == "rows of p4 are missing altogether"
     assert reasons[-1] == "rows of 3 more processes are missing"
     assert len(reasons) == HOLES_NAMED + 1
+
+
+def test_views_in_which_nobody_spoke_cost_nothing() -> None:
+    """A sum for each process and view would be most of what a group that changes often needs."""
+    rows = [Row(0, 0, 0, "view", number, dst=3, deps=(0, 0), peer=0, n=2) for number in range(1, 6)]
+    rows.insert(3, Row(0, 0, 0, "send", 3, 0, 1, None, (0, 0), 1, n=1))
+    chunk = from_table(table(renumbered(rows), 2), 0, 2, "deliver", where="test")
+    assert list(summarise(chunk, Keys.draw(2, seed=1)).tallies) == [3]

@@ -296,8 +296,8 @@ def count(summary: Summary, flags: Flags) -> None:
 
 
 def tally(chunk: Chunk, words: Words, summary: Summary) -> None:
-    """Add up the hashes of sends and deliveries, view by view."""
-    views = np.unique(chunk.view)
+    """Add up the hashes of sends and deliveries, view by view; of a view without any nothing is kept."""
+    views = np.unique(chunk.view[(chunk.kind & (SEND | DELIVER | ACCEPT)) != 0])
     for view in views.tolist():
         inside = slice(None) if len(views) == 1 else chunk.view == view
         summary.tallies[view] = _tally_view(chunk, words, inside)
