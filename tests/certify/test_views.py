@@ -398,3 +398,11 @@ def test_a_message_that_another_part_delivers_is_not_its_own() -> None:
     inside = next(i for i, row in enumerate(trace[4]) if row.step == "view" and row.view == 2)
     trace[4].insert(inside + 1, sent._replace(process=4, step="deliver", dst=None))
     assert "integrity" in failed(certified(run, trace))
+
+
+def test_views_may_have_any_numbers() -> None:
+    """Such as the time at which they began. Two parts went on, with one number."""
+    trace = _parts(alone=2)
+    late = [[row._replace(view=2**31 - 1) if row.view == 2 else row for row in rows] for rows in trace]
+    run = Run("total", late, ("p0", "p1", "p2"), frozenset(), None)
+    assert certified(run, checks=["total", "views"]).verdict == "pass"

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from inga.certify.chunk import DELIVER, START, Bools, Chunk, Ints
 from inga.certify.combine import Line
+from inga.certify.membership import Camps
 from inga.certify.scan import NEVER
 
 ACROSS_MAX = 1 << 21  # messages across parts that are compared; beyond that a check stays open
@@ -45,17 +46,17 @@ class Rules:
     kind: int  # of the rows that are compared
     methods: tuple[str, ...]
     conflicts: Bools
-    camps: Ints | None = (
+    camps: Camps | None = (
         None  # by process and view, where not all are compared: `camps` and `orders` of `Membership`
     )
 
     @classmethod
-    def total(cls, n: int, camps: Ints | None) -> "Rules":
+    def total(cls, n: int, camps: Camps | None) -> "Rules":
         return cls(DELIVER, (), np.ones((n, 1, 1), np.bool_), camps)
 
     @classmethod
     def objects(
-        cls, names: Sequence[str], declared: dict[str, list[list[str]]], camps: Ints | None
+        cls, names: Sequence[str], declared: dict[str, list[list[str]]], camps: Camps | None
     ) -> "Rules":
         """From a manifest: per process, pairs of methods."""
         methods = sorted({name for pairs in declared.values() for pair in pairs for name in pair})
@@ -173,8 +174,7 @@ def message_of(key: int, n: int) -> tuple[int, int]:
 def _placed(chunk: Chunk, rules: Rules, rows: Ints, codes: NDArray[np.int32]) -> Placed:
     numbers = chunk.seq[rows]
     if rules.camps is not None:
-        views = np.minimum(chunk.view[rows], rules.camps.shape[1] - 1)
-        numbers = numbers + CAMP * rules.camps[chunk.process, views]
+        numbers = numbers + CAMP * rules.camps.of(chunk.process, chunk.view[rows])
     keys = numbers * chunk.n + chunk.src[rows]
     return Placed(chunk.process, keys, chunk.pos[rows], codes)
 

@@ -9,7 +9,9 @@ of one number are one view, and what was lost in a view that was closed was give
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,20 @@ UNSAID = -1
 
 END: Key = (-1, -1)
 """In place of the next view: there is none, and the process was there to the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Camps:
+    """Numbers that differ where processes are not compared, by process and view. Views may have any numbers."""
+
+    views: Ints  # that anybody installed, in order
+    number: Ints  # a line for each process, a column for each of these
+
+    def of(self, process: int, views: Any) -> Any:
+        """Of rows of a process, by the views that they belong to; later ones are as the last."""
+        views = np.minimum(views, self.views[-1])
+        at = np.searchsorted(self.views, views)
+        return np.where(self.views[at] == views, self.number[process, at], 0)
 
 
 class Membership:
@@ -128,23 +144,23 @@ class Membership:
         return len({number for number, _ in keys}) < len(keys)
 
     @cached_property
-    def camps(self) -> Ints | None:
+    def camps(self) -> Camps | None:
         """By process and number of a view: numbers that differ where a part of the group went on with another view
         than this process. None if the group never came apart, so that all can be compared with all."""
         return self._numbered(self._camp_apart) if self.is_split else None
 
     @cached_property
-    def orders(self) -> Ints | None:
+    def orders(self) -> Camps | None:
         """The same, where two processes need not have delivered what was sent in a view in one order. All who went on to the
         same view have. So has who went no further, as all follow the first member of a view, if that one went on with
         them or left well; if it did not, some may have heard of it what nobody else has. A view that goes on has one order."""
         return self._numbered(self._camp_in_order)
 
-    def _numbered(self, camp_of: Callable[[int, int, Key, set[Key]], object]) -> Ints | None:
+    def _numbered(self, camp_of: Callable[[int, int, Key, set[Key]], object]) -> Camps | None:
         """Numbers for camps, by process and view; None if there is one camp in every view."""
-        highest = max((view.number for views in self.installed for view in views), default=-1)
-        found = np.zeros((len(self._processes), highest + 1), np.int64)
-        for number in range(highest + 1):
+        numbers = sorted({view.number for views in self.installed for view in views})
+        found = np.zeros((len(self._processes), len(numbers)), np.int64)
+        for at, number in enumerate(numbers):
             keys = [self.key(process, number) for process in range(len(found))]
             ends = [self.camp(process, number) for process in range(len(found))]
             known: dict[object, int] = {}
@@ -155,8 +171,8 @@ class Membership:
             for process, key in enumerate(keys):
                 if key is not None:
                     camp = camp_of(process, number, key, parts[key])
-                    found[process, number] = known.setdefault(camp, len(known))
-        return found if found.any() else None
+                    found[process, at] = known.setdefault(camp, len(known))
+        return Camps(np.array(numbers), found) if found.any() else None
 
     def _camp_apart(self, process: int, number: int, key: Key, parts: set[Key]) -> object:
         """With several parts, nobody knows with which of them one was that ended here."""
