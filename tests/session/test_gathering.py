@@ -493,6 +493,7 @@ def test_who_is_paused_is_told_by_those_who_have_gone_on(
         "spoken_in": tag if is_ours else tag ^ 1,
         "next": 0,
         "attempt": 0,
+        "company": False,
     }
     town.inject("bob", answer("lost", **lost)[0], source="dave")
     told = [(each["name"], each["size"], each["spoken_in"]) for each in spoken(town, "part", "bob", "dave")]

@@ -33,8 +33,8 @@ def alone() -> Town:
 def say_lost(town: Town, name: str, **more: Any) -> None:
     """That member says to alice that it is paused in the first view and expects no other."""
     told = {"address": "", "group": town.session("alice").digest, "view": 1, "next": 0, "attempt": 1}
-    told |= {"name": name, "incarnation": 1, "spoken_in": town.session("alice").quorum._before, **more}
-    town.inject("alice", answer("lost", **told)[0], source=name)
+    told |= {"name": name, "incarnation": 1, "spoken_in": town.session("alice").quorum._before}
+    town.inject("alice", answer("lost", **{**told, "company": False, **more})[0], source=name)
     town.wait(0.0, of_alice)
 
 
@@ -92,3 +92,84 @@ def test_who_was_paused_before_is_asked_anew_in_another_view() -> None:
     say_lost(town, "bob")
     town.session("alice").quorum.view()
     assert not town.session("alice").quorum._behind
+
+
+def of_bob(copy: Copy) -> bool:
+    return "bob" in (copy.source, copy.target)
+
+
+def overtaken() -> tuple[Town, int]:
+    """Bob agreed to the second view, and did not hear that it came about: alice seems gone, and he has begun to go on without
+    her. In the second view she fails, and cathy is there with dave. And the tag of that view."""
+    town = Town(4, options=Options(detect=DETECT, greet=True, partition="primary"))
+    town.wait(1.0)
+    alice = town.member("alice")
+    town.use("alice", "fifo")
+    hears_nothing = ("install", "installed")
+    town.wait(
+        5.0,
+        lambda copy: copy.target == "bob" and copy.do in hears_nothing,
+        until=lambda: alice.view.number == 2,
+    )
+    town.wait(0.05, of_bob)
+    assert town.member("cathy").view.number == town.member("dave").view.number == 2
+    town.crash("alice")
+    town.session("bob").exclude({0})
+    town.wait(4 * DETECT, of_bob)
+    for name in ("bob", "cathy"):
+        assert town.member(name).paused is not None and not town.session(name).parts.is_homeless
+    return town, alice.wire.tag_of(alice.view)
+
+
+def test_one_that_others_lack_gives_up_for_the_view_that_it_had_agreed_to() -> None:
+    """There it is not counted any more, and the others go on without alice and let it in again."""
+    town, tag = overtaken()
+    assert town.session("bob").quorum.promised == {0} and town.member("bob").wire.next_tag != tag
+    town.wait(10.0)
+    assert town.names("cathy") == town.names("dave") == ("cathy", "dave", "bob")
+    assert town.names("bob") == ("cathy", "dave", "bob") and town.member("bob").member.incarnation > 1
+    town.check_together("fifo", "cathy", "dave", "bob")
+
+
+@pytest.mark.parametrize(
+    "why", ["expects it", "agreed to another", "alone", "another view", "another member"]
+)
+def test_one_that_may_be_followed_or_counted_elsewhere_does_not_give_up(why: str) -> None:
+    town, tag = overtaken()
+    bob, quorum = town.member("bob"), town.session("bob").quorum
+    told = {"address": "", "group": town.session("bob").digest, "view": 2, "next": 0, "attempt": 0}
+    told |= {"name": "cathy", "incarnation": 1, "spoken_in": tag, "company": True}
+    right = answer("lost", **told)[0]
+    match why:
+        case "expects it":
+            bob.wire.next_tag = tag
+        case "agreed to another":
+            quorum.promised.add(2)
+        case "alone":
+            told["company"] = False
+        case "another view":
+            told["spoken_in"] = tag ^ 1
+        case "another member":
+            told["incarnation"] = 2
+    town.inject("bob", answer("lost", **told)[0], source="cathy")
+    assert not bob.is_homeless
+    if why == "agreed to another":
+        # Cathy says that she has given up, and not gone into a view that bob had agreed to with her.
+        gone = {
+            "name": "cathy",
+            "incarnation": 9,
+            "address": "",
+            "group": told["group"],
+            "view": 2,
+            "wants": "",
+            "host": [],
+        }
+        gone |= {"was": [["cathy", 1, ""]], "spoken_in": tag, "bound": [], "part": []}
+        town.inject("bob", answer("hello", **gone)[0], source="cathy")
+        assert quorum.promised == {0}
+        told["name"] = "dave"
+        right = answer("lost", **told)[0]
+    elif why == "expects it":
+        bob.wire.next_tag = None
+    town.inject("bob", right, source="cathy")
+    assert bob.is_homeless

@@ -329,6 +329,19 @@ def test_a_machine_that_was_stopped_does_not_take_the_others_for_dead() -> None:
     town.check("fifo", *ABC)
 
 
+def test_who_was_stopped_for_long_still_knows_whom_it_has_heard_in_its_view() -> None:
+    """That counts for who may go on, and nothing of it was unsaid meanwhile."""
+    town = town_of()
+    town.wait(2.0)
+    silence = town.session("alice").silence
+    assert silence.has_spoken(1) and silence.has_spoken(2)
+    town.now += 100.0
+    town.tick("alice")
+    assert silence.forgiven > 90.0 and silence.has_spoken(1) and silence.has_spoken(2)
+    silence.view()
+    assert not silence.has_spoken(1) and not silence.has_spoken(2)
+
+
 def test_a_machine_that_is_late_forgives_as_much_more() -> None:
     """Alice comes to look half a second late, every time: then it takes so much longer until she is sure."""
     town = town_of(2)

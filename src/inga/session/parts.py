@@ -103,7 +103,9 @@ class Parts:
             where = {"address": stack.member.address, "view": stack.view.number}
             tags = {"spoken_in": stack.wire.tag_of(stack.view), "next": stack.wire.next_tag or 0}
             tags["attempt"] = session.changes.attempt
-            session.say_outside(None, "lost", **named(stack.member), group=session.digest, **where, **tags)
+            company = any(map(session.silence.has_spoken, stack.peers))
+            who = {**named(stack.member), "group": session.digest, "company": company}
+            session.say_outside(None, "lost", **who, **where, **tags)
         elif session.changes.leads:
             session.say_outside(None, "part", **self.part())
         self._rearm()
@@ -201,7 +203,7 @@ class Parts:
         if told.text("group") != session.digest or self.is_homeless:
             return
         if session.quorum.is_paused:
-            session.quorum.on_lost(who, spoken_in, next_, attempt)
+            session.quorum.on_lost(who, spoken_in, next_, attempt, has_company=told.flag("company"))
         elif number <= view.number and spoken_in != session.stack.wire.tag_of(view):
             session.answer(address, "part", **self.part())
 

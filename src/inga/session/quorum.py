@@ -26,6 +26,10 @@ One may have installed a view that nobody else is in: it was too late, the other
 goodbye. Then it counts on them here, and they on it in the view before, and nobody has a majority. It hears that all of them
 are paused there, and do not expect this view any more, and gives up both. Nobody can go on with this one then, and those in the
 view before do not count it. One that still expects it could install it later and go on there, while others go on in the one before.
+
+Or several are in that view, and one that had agreed to it has begun another change since, of the view before, in which nobody answers. If
+it hears that they are paused it gives up, as nobody follows it there and it may be all that they lack: they do not count it any more.
+Only one side ever gives up for the other: those who have heard somebody in their view stay.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -59,6 +63,9 @@ class Quorum:
         self._bound: set[int] = set()  # members that said goodbye and had agreed to a change
         self._is_told = False  # the application knows of a pause
         self.promised: set[int] = set()  # those who lead changes to which we have agreed
+        self._agreed: dict[
+            int, int | None
+        ] = {}  # the tag of the view to which we agreed last, by who leads to it
         self._tag: int | None = None  # of the view in force
         self._before: int | None = None  # of the one before, if we were in it
         self._behind: set[int] = set()  # members that are paused in that one, and do not expect ours
@@ -89,6 +96,7 @@ class Quorum:
         """A view is installed."""
         for kept in (self._discounted, self.waived, self._bound, self.promised, self._behind):
             kept.clear()
+        self._agreed.clear()
         stack = self._session.stack
         self._before = None if stack.member.name in stack.view.joined else self._tag
         self._tag = stack.wire.tag_of(stack.view)
@@ -149,20 +157,31 @@ class Quorum:
         """One without a view asks to be let in: if it was in ours it never comes back as who it was."""
         stack = self._session.stack
         was, spoken_in, bound = told.people("was"), told.large("spoken_in"), told.numbers("bound")
-        if not was or spoken_in != stack.wire.tag_of(stack.view):
+        member = stack.view.index(Member(*was[0][:2])) if was else None
+        if member is not None and spoken_in in self._agreed.values():
+            self.promised.discard(member)  # it gave up without having installed what we agreed to with it
+        if spoken_in != stack.wire.tag_of(stack.view):
             return
-        member = stack.view.index(Member(*was[0][:2]))
         void = self._discounted | {stack.me}  # who has given up has not installed anything
         if member is not None and void.issuperset(bound):
             self.discount(member)
 
-    def on_lost(self, who: tuple[str, int], spoken_in: int, next_: int, attempt: int) -> None:
+    def on_lost(
+        self, who: tuple[str, int], spoken_in: int, next_: int, attempt: int, *, has_company: bool
+    ) -> None:
         """Somebody is paused as well, perhaps in the view before ours; it knows of so many attempts to end that, and expects the
-        view `next_`. If all who count here are paused there, and none of them can come here any more, we give both up."""
+        view `next_`. If all who count here are paused there, and none of them can come here any more, we give both up. Or it is in a
+        view after ours and not alone: then we do so if we agreed to that one, and to no other, and cannot come there any more."""
         session = self._session
         stack = session.stack
         member = stack.view.index(Member(*who))
-        if member in (None, stack.me) or spoken_in != self._before or self.promised:
+        if member in (None, stack.me):
+            return
+        if has_company and spoken_in != stack.wire.next_tag and self._has_agreed_only_to(spoken_in):
+            self.promised.clear()  # that change came about
+            session.changes.leave_home(tag=spoken_in)
+            return
+        if spoken_in != self._before or self.promised:
             return
         assert member is not None
         if next_ == self._tag or attempt < stack.view.attempt:
@@ -172,6 +191,11 @@ class Quorum:
         if others <= self._behind and not any(map(session.silence.has_spoken, others)):
             session.changes.leave_home(tag=self._before)
 
+    def _has_agreed_only_to(self, tag: int) -> bool:
+        """Whether no leader but the one of that view could have installed another one with our consent."""
+        leaders = {leader for leader, agreed in self._agreed.items() if agreed == tag}
+        return bool(leaders) and self.promised <= leaders
+
     def discount(self, member: int) -> None:
         """A member of this view never takes part in another change of it."""
         if member not in self._discounted:
@@ -179,9 +203,11 @@ class Quorum:
             self.review()
 
     def promise(self, leader: int) -> None:
-        """We agree to the change that this one leads, and it may install the next view."""
+        """We agree to the change that this one leads, and it may install the view that we expect."""
+        expected = self._session.stack.wire.next_tag
         if leader != self._session.stack.me:
             self.promised.add(leader)
+            self._agreed[leader] = expected
 
     def yields(self, leader: int) -> bool:
         """Whether we give up for a part that `leader` leads, that goes on without us and is not in the next view yet."""

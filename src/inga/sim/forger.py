@@ -246,7 +246,7 @@ class Forger:
         packet.ext = said(
             do, name=who.name, incarnation=who.incarnation, group=f"{group_id(''):08x}", view=view, itself=True,
             bound=False, address="", size=99, spoken_in=1, leader=[], slow=False, birth=0, wants="", host=[],
-            was=[], bound_=[], part=[],
+            was=[], bound_=[], part=[], next=0, attempt=1, company=True,
         )  # fmt: skip
         return encode(packet, group_id(""))
 

@@ -127,7 +127,9 @@ class Site:
         """Send a message of that size now, to a bit set of members, or several at once, as `send_many` does. `waits`: it
         leaves in one turn with what comes next."""
         self.waiting.append(([b"." * (size - HEADER)] * count, dst))
-        if not waits:
+        if waits:  # if nothing comes, it leaves at the end of this moment
+            self._timeline.push(self._timeline.now, Site.act, self, self.pump)
+        else:
             self.pump()
 
     def answer(self, size: int, dst: int | None, gives_up: float) -> None:
