@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from inga.model.packet import Packet
+from inga.model.view import Member
 from inga.session.door import ASKS_WITHIN
 from inga.session.newcomer import NOBODY
-from inga.session.porter import CALLERS_MAX, CARRIES_AFTER, CARRIES_EVERY, CARRIES_PARTS_EVERY
+from inga.session.porter import CALLERS_MAX, CARRIES_AFTER, CARRIES_EVERY, CARRIES_PARTS_EVERY, Carried
 from inga.session.session import Session
 from inga.stack.stack import joined
 from inga.wire.packet import OUTSIDE, encode
@@ -180,3 +181,25 @@ def test_those_who_ask_are_not_too_many() -> None:
         town.inject("bob", of_session(NOBODY, OUTSIDE, said("hello", **{**HELLO, "incarnation": number})))
     callers = town.session("bob").porter._callers
     assert len(callers) == CALLERS_MAX and ("dave", 1) not in callers and ("dave", 2) in callers
+
+
+def test_answers_go_as_words_were_carried_as_long_as_that_way_is_there() -> None:
+    """One that is heard need not hear us."""
+    town = Town(3)
+    view, porter = town.member("alice").view, town.session("alice").porter
+    carried, other = (Carried(view.members[by], "dave", 7) for by in (1, 2))
+    assert porter.better("dave:1", "dave:2") == "dave:2"
+    assert porter.better("dave:1", carried) == carried
+    assert porter.better(carried, "dave:1") == carried and porter.better(carried, other) == carried
+    town.session("alice").exclude({1})
+    assert porter.better(carried, "dave:1") == "dave:1"
+    stranger = Carried(Member("zoe", 1), "dave", 7)
+    assert porter.better(stranger, other) == other
+
+
+def test_who_asks_on_as_another_incarnation_is_carried_at_once() -> None:
+    """It was let in and excluded again, since it did not hear that."""
+    town, later = town_of_three(), CARRIES_AFTER + 0.01
+    assert ask(town, *every(0.5, CARRIES_AFTER)) == [CARRIES_AFTER]
+    assert ask(town, later, incarnation=8) == [later]
+    assert ask(town, later + 2 * ASKS_WITHIN, incarnation=12) == []

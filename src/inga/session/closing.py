@@ -191,7 +191,8 @@ class ClosingView:
             self._conforms = True
             for conform in chain.hooks("conform"):
                 conform(cut.released)
-        has: bool = chain.order.has(cut.sent)
+        # What came last may have made us say more, as a relay does: that is counted once it has left, and no window keeps it.
+        has: bool = chain.order.has(cut.sent) and not chain.waiting
         return has
 
     def _has_borrowed(self, cut: Cut) -> bool:

@@ -59,7 +59,8 @@ class Door:
         view, or is told why not."""
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         if self._session.stack.view.index(newcomer) is not None:
-            self._asked_from[newcomer.identity] = address
+            before = self._asked_from.get(newcomer.identity, address)
+            self._asked_from[newcomer.identity] = self._session.porter.better(before, address)
             return newcomer
         who = named(newcomer)
         if newcomer.identity in self._former:
@@ -71,7 +72,7 @@ class Door:
         if why is None:
             if newcomer in self._waiting or len(self._waiting) < REFUSED_MAX:
                 self._waiting[newcomer] = caller
-                caller.asked, caller.address = now, address
+                caller.asked, caller.address = now, self._session.porter.better(caller.address, address)
                 caller.view, caller.wants = told.number("view"), told.text("wants")
                 caller.part = tuple(told.texts("part"))
             return None
