@@ -6,6 +6,7 @@ import pytest
 
 from inga.model.packet import Packet
 from inga.model.view import Member
+from inga.recipes import Options
 from inga.session.door import ASKS_WITHIN
 from inga.session.newcomer import NOBODY
 from inga.session.porter import CALLERS_MAX, CARRIES_AFTER, CARRIES_EVERY, CARRIES_PARTS_EVERY, Carried
@@ -195,6 +196,17 @@ def test_answers_go_as_words_were_carried_as_long_as_that_way_is_there() -> None
     assert porter.better(carried, "dave:1") == "dave:1"
     stranger = Carried(Member("zoe", 1), "dave", 7)
     assert porter.better(stranger, other) == other
+
+
+def test_answers_go_another_way_while_the_one_who_carried_words_is_suspected() -> None:
+    """It may be gone, although nobody has excluded it yet."""
+    town = Town(3, options=Options(detect=1.0))
+    porter, view = town.session("alice").porter, town.member("alice").view
+    silence, carried = town.session("alice").silence, Carried(view.members[1], "dave", 7)
+    town.wait(2.0)
+    town.wait(2.0, lambda copy: copy.source == "bob", until=lambda: silence.suspects == {1})
+    assert not town.member("alice").left, "it is suspected only"
+    assert porter.better(carried, "dave:1") == "dave:1"
 
 
 def test_who_asks_on_as_another_incarnation_is_carried_at_once() -> None:

@@ -72,9 +72,8 @@ class Porter:
             return
         caller = _heard(self._callers, told.identity, now)
         caller.address = address
-        if (
-            caller.since == now
-        ):  # who was let in and excluded, as it did not hear that, asks on as another incarnation
+        if caller.since == now:
+            # Who was let in and excluded, as it did not hear that, asks on as another incarnation.
             same = [each for (name, _), each in self._callers.items() if name == told.identity[0]]
             caller.since = min(each.since for each in same if now - each.heard < ASKS_WITHIN)
         if caller.is_due(now, CARRIES_EVERY):
@@ -111,9 +110,9 @@ class Porter:
     def better(self, before: Hashable, address: Hashable) -> Hashable:
         """Of the way that somebody's words took before, and the one that they took now, that by which answers go: one that was
         carried once may be heard here, and not hear us."""
-        view, left = self._session.stack.view, self._session.stack.left
-        by = view.index(before.by) if isinstance(before, Carried) else None
-        return address if by is None or by in left else before
+        stack = self._session.stack
+        by = stack.view.index(before.by) if isinstance(before, Carried) else None
+        return address if by is None or by in stack.left | self._session.silence.suspects else before
 
     def reply(self, whom: Carried, content: bytes) -> None:
         """Answer one that a member hears."""
