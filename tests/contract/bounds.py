@@ -66,6 +66,7 @@ from inga.session.gathering import Gathering
 from inga.session.hearing import ADDRESSES, Hearing
 from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
+from inga.session.pieces import EarlyPieces, FetchPace
 from inga.session.session import Session
 from inga.stack.backlog import Backlog
 from inga.stack.hooks import Lack
@@ -163,9 +164,28 @@ class Lacking(Layer):
 def octets_of_a_state(n: int) -> bool:
     net = Net(2, build=lambda: [Bundle(), Unordered(), Lacking(), Session()])
     packet = Packet(1, 1, b"the first of them", kind=Session.id)
-    packet.ext = said("piece", topic="all", offset=0, total=n)
+    packet.ext = said("piece", topic="all", offset=0, total=n, ask=False)
     net.inject(0, joined(encode(packet, net.stacks[0].group)))
     return not net.stacks[0].rejected
+
+
+@bound("session.pieces.ANSWER_MAX")
+def octets_of_pieces_before_their_turn(n: int) -> bool:
+    early, told = EarlyPieces(), Told({})
+    early.in_turn(0, 2, bytes(n - 1), told)
+    early.in_turn(0, 1, b".", told)
+    return len(early.in_turn(0, 0, b".", told)) == 3
+
+
+@bound("session.pieces.PIECES_MAX")
+def pieces_for_one_question(n: int) -> bool:
+    pace, asked = FetchPace(), 0
+    while asked < n:
+        before, asked = asked, pace.ask(0.0)
+        if asked == before:
+            return False
+        pace.came(0.0, is_last=True)
+    return True
 
 
 @bound("session.history.HISTORY_MAX")

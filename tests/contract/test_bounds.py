@@ -25,7 +25,7 @@ NO_BOUNDS = {
         session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.silence.STANDS_IN_AFTER session.slow.AGAIN
         session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
         session.door.ASKS_WITHIN session.porter.CARRIES_AFTER session.porter.CARRIES_EVERY session.porter.CARRIES_PARTS_EVERY session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
-        session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR session.handover.REMINDS session.handover.REMINDS_MAX objects.layer.CLOSES_WITHIN
+        session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.pieces.AGAIN session.pieces.AGAIN_MAX session.transfer.REFUSES_FOR session.handover.REMINDS session.handover.REMINDS_MAX objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
         secure.carrying.CARRIES_FOR secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
         secure.guard.WAITING_FOR secure.whereabouts.MOVED secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
@@ -51,7 +51,7 @@ NO_BOUNDS = {
         corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND secure.guard.COOKIES_A_SECOND secure.guard.OF_NAME_A_SECOND secure.carrying.CARRIED_A_SECOND secure.carrying.HANDED_A_SECOND""",
     "a factor or a weight, not a limit": """
         layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN layers.sequenced.WAITS
-        session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
+        session.pieces.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
         stack.waits.BACK_OFF secure.shares.SHARE layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """
@@ -59,7 +59,7 @@ NO_BOUNDS = {
         corba.multicast.fragments.DATAGRAM corba.multicast.reported.SIZE corba.multicast.remiop.RATE_MIN corba.multicast.remiop.RATE_MAX corba.multicast.remiop.REPEATS
         corba.multicast.remiop.BURST objects.window.WINDOW corba.wire.miop.PAYLOAD_MAX""",
     "a size that is reckoned with, and kept by the stack tests of sizes": """
-        session.handover.PIECE session.handover.HEAD session.transfer.AHEAD session.history.EACH objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
+        session.pieces.PIECE session.pieces.PIECE_MIN session.pieces.HEAD session.transfer.AHEAD session.history.EACH objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
         layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD wire.sequence.RUN_BYTES
         layers.sco.layer.NOTE_BYTES wire.shares.EACH
         objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE corba.broker.naming.OVERHEAD""",
@@ -167,6 +167,8 @@ VALUES = {
     "stack.backlog.BYTES_MAX": 4 << 20,
     "session.hearing.SOURCES_MAX": 4096,
     "session.parts.LOST_MAX": 256,
+    "session.pieces.ANSWER_MAX": 128 << 10,
+    "session.pieces.PIECES_MAX": 2048,
     "session.gathering.FACES_MAX": 256,
     "session.slow.MISSED_MAX": 64,
     "session.pressure.WAITS_MAX": 64,

@@ -942,7 +942,7 @@ WORDS: dict[str, dict[str, Any]] = {
         "released": [],
     },
     "want": {"src": 2, "runs": []},
-    "fetch": {"offset": 0, "all": False},
+    "fetch": {"offset": 0, "pieces": 1, "all": False},
     "state": {"offset": 0, "ask": False, "all": False},
     "complete": {},
     "stateless": {"why": "so", "nobody": True},

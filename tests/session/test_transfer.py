@@ -35,7 +35,7 @@ def test_a_newcomer_leaves_while_its_state_is_drawn() -> None:
     """The application awaited something meanwhile, and then gives much at once: that is no failure, nor held against it."""
     group = town()
     (outgoing,) = come(group, "bob")
-    assert outgoing.is_asked
+    assert outgoing.asked
     group.leave("bob")
     group.wait(3.0)
     alice = transfer(group, "alice")

@@ -9,7 +9,7 @@ from inga.layers.shape import Faults
 from inga.model.view import View
 from inga.obg import ObjectClass, method
 from inga.recipes import OVER, Options
-from inga.session.handover import PIECE, PIECES
+from inga.session.pieces import PIECE, PIECES
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 

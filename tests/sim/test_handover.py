@@ -9,7 +9,7 @@ from inga.model.errors import WouldBlock
 from inga.obg import Abort, ObjectClass, method
 from inga.objects.layer import ObjectOrder
 from inga.recipes import Options
-from inga.session.handover import PIECE, PIECES, EarlyPieces
+from inga.session.pieces import ANSWER_MAX, PIECE, PIECES, PIECES_MAX, EarlyPieces, piece_size
 from inga.session.session import Session
 from inga.sim import Sim
 from inga.sim.memory import leaks
@@ -47,7 +47,14 @@ class Odd(ObjectClass):
         return object()
 
 
-def group(order: str, objects: dict[str, object], *, faults: Faults | None = None, seed: int = 0) -> Sim:
+def group(
+    order: str,
+    objects: dict[str, object],
+    *,
+    faults: Faults | None = None,
+    seed: int = 0,
+    datagram_max: int = 60 * 1024,
+) -> Sim:
     options = Options(detect=DETECT)
     return Sim(
         *NAMES,
@@ -57,6 +64,7 @@ def group(order: str, objects: dict[str, object], *, faults: Faults | None = Non
         faults=faults or Faults(delay_max=0.01),
         options=options,
         record=False,
+        datagram_max=datagram_max,
     )
 
 
@@ -273,9 +281,53 @@ def test_early_pieces_wait_for_those_before_and_are_few() -> None:
     assert places(30, 50) == [] and places(30, 45) == []
     assert places(30, 30, 20) == [3, 5], "and what no longer fits is dropped"
     assert early._pieces == {}
-    for place in range(70, 70 + 10 * PIECES + 20, 10):
+    for place in range(70, 70 + 10 * PIECES_MAX + 20, 10):
         assert places(60, place) == []
-    assert len(early._pieces) == PIECES
-    early._pieces.clear()
-    assert places(60, 60 + PIECES * PIECE) == [] and early._pieces == {}, "no question reaches as far"
-    assert places(60, 60 + PIECES * PIECE - 1) == [] and len(early._pieces) == 1
+    assert len(early._pieces) == PIECES_MAX
+    early = EarlyPieces()
+    assert places(60, 60 + ANSWER_MAX) == [] and early._pieces == {}, "no question reaches as far"
+    assert places(60, 60 + ANSWER_MAX - 1) == [] and len(early._pieces) == 1
+
+
+def test_early_pieces_have_few_octets_together() -> None:
+    """However they overlap; what is kept twice counts once, and what is gone does not count."""
+    early, told, body = EarlyPieces(), Told({}), bytes(PIECE)
+    for _ in range(2):
+        for place in range(2, 2 + 2 * PIECES):
+            assert early.in_turn(1, place, body, told) == []
+        assert sorted(early._pieces) == list(range(2, 2 + PIECES))
+        assert len(early.in_turn(1, 1, bytes(PIECE + PIECES), told)) == 1 and early._pieces == {}
+
+
+@pytest.mark.parametrize("over", ["fifo", "object"])
+def test_a_state_crosses_long_links_in_small_datagrams(over: str) -> None:
+    """Eight pieces for each round trip would take a minute."""
+    delay, size = 0.1, 200_000
+    data, taken = random.Random(5).randbytes(size), list[bytes]()
+    faults, datagram_max = Faults(delay_min=delay, delay_max=delay), 512
+    if over == "object":
+        sim = group("object", {"book": Book}, faults=faults, datagram_max=datagram_max)
+        sim["alice"].call("book", "write", data)
+        sim.run(30.0)
+    else:
+        give = lambda site: iter([data])  # noqa: E731
+        sim = Sim(
+            *NAMES,
+            order=over,
+            faults=faults,
+            datagram_max=datagram_max,
+            record=False,
+            give=give,
+            take=lambda site, it: taken.append(it),
+        )
+        sim.run(2.0)
+    erin = sim.join("erin")
+    while erin.newcomer is not None:
+        sim.run(sim.now + 0.01)
+    since, sent = sim.now, sim.network.sent
+    while erin.objects.lacks() if over == "object" else not taken:  # type: ignore[union-attr]
+        sim.run(sim.now + 0.01)
+    assert sim.now - since < 16 * 2 * delay
+    pieces = size // piece_size(erin.stack)
+    assert sim.network.sent - sent < 1.5 * pieces, "and hardly anything is sent twice"
+    assert erin.state("book") == [data] if over == "object" else taken == [data]

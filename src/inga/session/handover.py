@@ -1,7 +1,7 @@
 """State for those who join: what the others had when the view began, piece by piece, from one that has it.
 
-    ask        a newcomer to one of those who have it: from this octet on
-    piece      so many octets from there, of so many in all; some for one question
+    ask        a newcomer to one of those who have it: from this octet on, in so many pieces
+    piece      so many octets from there, of so many in all
     none       it cannot be handed over, for this reason
     lack       we are newcomers as well and do not have it, nor has anybody who was there before
     complete   a newcomer to all: it has everything that it lacked; or to a newcomer: has it?
@@ -25,74 +25,30 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.text import printable
 from inga.session.alarms import NEVER, Backoff
+from inga.session.pieces import EarlyPieces, FetchPace, answer_size, note_state, piece_size
 from inga.stack.hooks import Lack
-from inga.stack.stack import Stack
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
     from inga.session.session import Session
 
-AGAIN, AGAIN_MAX = 0.02, 0.5
-"""Seconds before a question is repeated: first, and after doubling."""
-
 REMINDS, REMINDS_MAX = 0.5, 30.0
 """Seconds before one who keeps a state for another asks whether it has come: first, and after doubling."""
-
-PIECE, HEAD = 16 * 1024, 512
-"""Octets of a piece, at most, and reckoned for what goes with it; of a small packet at most half."""
-
-PIECES = 8
-"""Pieces for one question."""
 
 STATE_MAX = 1 << 30
 """Octets of one state."""
 
 
-def piece_size(stack: Stack) -> int:
-    """Octets of a state that one packet carries: if they took more, each loss would cost all of them."""
-    packet_max = stack.chain.hook("packet_max")
-    room = stack.wire.body_max if packet_max is None else packet_max()
-    return max(min(PIECE, room - min(HEAD, room // 2)), 64)
-
-
-def note_state(stack: Stack, giver: int, octets: int, of: str) -> None:
-    """A trace says that a state has come."""
-    if stack.trace is not None:
-        stack.trace.row("state", stack.now, stack.view.number, peer=giver, n=octets, note=of)
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class EarlyPieces:
-    """Pieces of a state that came before their turn: a network may deliver those of one question in any order."""
-
-    def __init__(self) -> None:
-        self._pieces: dict[int, tuple[bytes, Told]] = {}  # by their places
-
-    def in_turn(self, expected: int, offset: int, body: bytes, told: Told) -> list[tuple[bytes, Told]]:
-        """The pieces whose turn it is now that this one has come, where the next one expected begins there."""
-        if offset > expected:
-            if offset - expected < PIECES * PIECE and len(self._pieces) < PIECES:
-                self._pieces[offset] = body, told
-            return []
-        found: list[tuple[bytes, Told]] = []
-        following: tuple[bytes, Told] | None = (body, told) if offset == expected else None
-        while following is not None:
-            found.append(following)
-            expected += len(following[0])
-            following = self._pieces.pop(expected, None)
-        self._pieces = {place: piece for place, piece in self._pieces.items() if place > expected}
-        return found
-
-
 class _Coming:
-    """A state that comes."""
+    """A state that is asked for."""
 
-    __slots__ = ("asked_from", "data", "early")
+    __slots__ = ("data", "due", "early", "pace")
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.early = EarlyPieces()
-        self.asked_from = 0  # where the last question began
+        self.pace = FetchPace()
+        self.due = -NEVER  # when the question is repeated
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -101,13 +57,12 @@ class Handover:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._come: dict[str, _Coming] = {}  # of each state that we lack, what has come
+        self._come: dict[str, _Coming] = {}  # each state that we lack
         # Of states that newcomers have to find among themselves: which newcomers; who of them lacks it, and in which view
         # each of these had one itself.
         self._among: dict[str, list[int]] = {}
         self._heard: dict[str, dict[int, int]] = {}
         self._given: dict[str, bytes] = {}  # states that somebody has asked for in this view
-        self._again = Backoff(AGAIN, AGAIN_MAX)
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
         self._reminds_at = NEVER  # when we ask those for whom we keep states
         self.wake = NEVER
@@ -118,20 +73,27 @@ class Handover:
         self._heard.clear()
         self._given.clear()
         self._reminds_at = NEVER
-        self._again.reset()
         # Nobody lacks anything in a first view; in another one we look once all layers know of it.
         self.wake = self._session.stack.now if self._session.stack.view.attempt else NEVER
 
     def tick(self, now: float) -> None:
         self.wake = NEVER
         for topic, lack in self._lacking().items():
-            self._ask(topic, lack)
-            self.wake = now + self._again.next(self._session.stack.rng)
+            coming = self._come.get(topic)
+            if coming is None or now >= coming.due:
+                coming = self._ask(topic, lack)
+            if coming is not None:
+                self.wake = min(self.wake, coming.due)
         self._remind(now)
 
     def on_ask(self, src: int, told: Told) -> None:
         """A newcomer wants a state, from some octet on."""
-        topic, offset, among = told.text("topic"), told.large("offset"), told.numbers("among")
+        topic, offset, pieces, among = (
+            told.text("topic"),
+            told.large("offset"),
+            told.number("pieces"),
+            told.numbers("among"),
+        )
         lack = self._lacking().get(topic)
         if lack is not None:
             if among and among == self._company(topic, lack):
@@ -143,31 +105,33 @@ class Handover:
             self._say(src, "none", {"topic": topic, "why": printable(str(error))[:TEXT_MAX]})
             return
         size = piece_size(self._session.stack)
-        for at in range(offset, min(len(state), offset + PIECES * size), size):
-            told_of = {"topic": topic, "offset": at, "total": len(state)}
-            self._say(src, "piece", told_of, state[at : at + size])
+        end = min(len(state), offset + answer_size(pieces, size))
+        for at in range(offset, end, size):
+            told_of = {"topic": topic, "offset": at, "total": len(state), "ask": at + size >= end}
+            self._say(src, "piece", told_of, state[at : min(at + size, end)])
 
     def on_piece(self, packet: Packet, told: Told) -> None:
         stack, topic = self._session.stack, told.text("topic")
         offset, total = told.large("offset"), told.large("total")
+        told.flag("ask")  # which has to be there, too
         lack = self._lacking().get(topic)
         if lack is None:
             return
         if total > STATE_MAX or offset + len(packet.body) > total:
             raise WireError("malformed", "a state larger than it says, or than any")
         coming = self._come.setdefault(topic, _Coming())
-        come, size = coming.data, len(packet.body)
-        pieces = coming.early.in_turn(len(come), offset, bytes(packet.body), told)
+        pieces = coming.early.in_turn(len(coming.data), offset, bytes(packet.body), told)
         if not pieces:
             return
         for body, _ in pieces:
-            come += body
-        self._again.reset()
-        if len(come) >= total:
-            del self._come[topic]
-            self._take(topic, bytes(come[:total]))
+            coming.data += body
+        asks = any(piece.flag("ask") for _, piece in pieces)
+        coming.pace.came(stack.now, is_last=asks)
+        coming.due = stack.now + coming.pace.wait(stack.rng)
+        if len(coming.data) >= total:
+            self._take(topic, bytes(coming.data[:total]))
             note_state(stack, packet.src, total, topic)
-        elif len(come) - coming.asked_from >= PIECES * size:
+        elif asks:
             self._ask(topic, lack)
 
     def on_none(self, told: Told) -> None:
@@ -222,18 +186,21 @@ class Handover:
             found |= lacks()
         return found
 
-    def _ask(self, topic: str, lack: Lack) -> None:
-        peers, among = self._session.stack.peers, self._company(topic, lack)
+    def _ask(self, topic: str, lack: Lack) -> _Coming | None:
+        """Ask for the rest of a state; None: there is nobody to ask, as ours goes on."""
+        stack, among = self._session.stack, self._company(topic, lack)
         if among:
             whom = self._choose(topic, lack)
         else:
-            whom = [next(member for member in lack.holders if member in peers)]
-        coming = self._come.get(topic)
-        offset = 0 if coming is None else len(coming.data)
-        if coming is not None:
-            coming.asked_from = offset
+            whom = [next(member for member in lack.holders if member in stack.peers)]
+        if not whom:
+            return None
+        coming = self._come.setdefault(topic, _Coming())
+        asked = {"offset": len(coming.data), "pieces": coming.pace.ask(stack.now), "among": among}
         for member in whom:
-            self._say(member, "ask", {"topic": topic, "offset": offset, "among": among})
+            self._say(member, "ask", {"topic": topic, **asked})
+        coming.due = stack.now + coming.pace.wait(stack.rng)
+        return coming
 
     def _company(self, topic: str, lack: Lack) -> list[int]:
         """Once all are gone who were there before: the newcomers that are still here, ourselves included. What was heard
@@ -266,6 +233,7 @@ class Handover:
         return []
 
     def _take(self, topic: str, state: bytes | None) -> None:
+        self._come.pop(topic, None)
         self._among.pop(topic, None)
         self._heard.pop(topic, None)
         for take_over in self._session.stack.chain.hooks("take_over"):

@@ -1,7 +1,7 @@
 """State of applications for those who join: what a member had when it had taken everything before the cut.
 
-    fetch      a newcomer: the state from this octet on; to everybody until one has answered
-    state      so many octets from there; some for one question
+    fetch      a newcomer: the state from this octet on, in so many pieces; to everybody until one has answered
+    state      so many octets from there
     stateless  there is none for you: nobody gives any, or the one who was to give it cannot
 
 Who gives a state has to know it before its application goes on from the cut, for afterwards it has another one. So
@@ -26,25 +26,15 @@ from inga.model.text import printable
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
 from inga.session.description import People
-from inga.session.handover import (
-    AGAIN,
-    AGAIN_MAX,
-    PIECE,
-    PIECES,
-    REMINDS,
-    REMINDS_MAX,
-    STATE_MAX,
-    EarlyPieces,
-    note_state,
-    piece_size,
-)
+from inga.session.handover import REMINDS, REMINDS_MAX, STATE_MAX
+from inga.session.pieces import ANSWER_MAX, EarlyPieces, FetchPace, answer_size, note_state, piece_size
 from inga.session.pressure import WARN_AFTER
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
     from inga.session.session import Session
 
-AHEAD = PIECES * PIECE
+AHEAD = ANSWER_MAX
 """Octets that are drawn from an application before they are asked for; besides, one chunk of any size."""
 
 REFUSES_FOR = 10.0
@@ -73,7 +63,7 @@ class OutgoingState:
         self.why: str | None = None  # it cannot be given
         self.drawn = bytearray()  # and not known to have come
         self.offset = 0  # where that begins
-        self.is_asked = False  # for more than we had
+        self.asked = 0  # pieces, for more than we had
 
     @property
     def is_open(self) -> bool:
@@ -130,7 +120,7 @@ class Transfer:
         self._refuses_until = 0.0
         self.moved_at = 0.0  # when octets last came, or were known to have come
         self._is_warned = False
-        self._again = Backoff(AGAIN, AGAIN_MAX)
+        self._pace = FetchPace()
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
         self._reminds_at = NEVER
 
@@ -200,7 +190,7 @@ class Transfer:
             self.wake = self._reminds_at
         if self.lacks and self.incoming is not None and not stack.leaving:
             self._fetch()
-            self.wake = min(now + self._again.next(stack.rng), self._reminds_at)
+            self.wake = min(now + self._pace.wait(stack.rng), self._reminds_at)
             if not self._is_warned and now - self.moved_at >= WARN_AFTER:
                 self._is_warned = True
                 whom = "" if self._donor is None else f" for {self._donor[0]}"
@@ -276,7 +266,7 @@ class Transfer:
     def on_fetch(self, src: int, told: Told) -> None:
         """A newcomer asks for more, and has all before."""
         person = self._session.stack.view.members[src].identity
-        offset, has_all = told.large("offset"), told.flag("all")
+        offset, pieces, has_all = told.large("offset"), told.number("pieces"), told.flag("all")
         outgoing = self.outgoing.get(person)
         if outgoing is None:
             if person in self._unserved:
@@ -290,7 +280,7 @@ class Transfer:
                 self.moved_at = self._session.stack.now
             del outgoing.drawn[:passed]
             outgoing.offset = offset
-            outgoing.is_asked = True
+            outgoing.asked = max(pieces, 1)
             if has_all:
                 self._drop(person)
             elif outgoing.drawn or outgoing.is_drawn:
@@ -298,9 +288,9 @@ class Transfer:
 
     def _pass_on(self, outgoing: OutgoingState) -> None:
         """Send what was asked for, as far as it is there."""
-        if outgoing.is_gone or not outgoing.is_asked:
+        if outgoing.is_gone or not outgoing.asked:
             return
-        outgoing.is_asked = False
+        pieces, outgoing.asked = outgoing.asked, 0
         stack = self._session.stack
         person = next(each for each, other in self.outgoing.items() if other is outgoing)
         to = stack.view.index(Member(*person))
@@ -310,7 +300,7 @@ class Transfer:
             self._say(to, "stateless", {"why": outgoing.why, "nobody": False})
             return
         size = piece_size(stack)
-        end = min(len(outgoing.drawn), PIECES * size)
+        end = min(len(outgoing.drawn), answer_size(pieces, size))
         for at in range(0, max(end, 1), size):
             body = bytes(outgoing.drawn[at : min(at + size, end)])
             is_last = at + size >= end
@@ -367,7 +357,7 @@ class Transfer:
         told.flag("ask")  # which has to be there, too
         person = stack.view.members[packet.src].identity
         if not self.lacks and is_all:
-            self._say(packet.src, "fetch", {"offset": offset, "all": True})
+            self._say(packet.src, "fetch", {"offset": offset, "pieces": 0, "all": True})
         if not self.lacks or incoming is None or (self._is_anew and stack.closing):
             return
         if self._donor not in (None, person) or (self._donor is None and offset != incoming.offset):
@@ -375,21 +365,25 @@ class Transfer:
         if offset + len(packet.body) > STATE_MAX:
             raise WireError("malformed", "a state larger than any")
         self._donor = person
-        for body, piece in incoming.early.in_turn(incoming.offset, offset, bytes(packet.body), told):
+        pieces = incoming.early.in_turn(incoming.offset, offset, bytes(packet.body), told)
+        if not pieces:
+            return
+        for body, _ in pieces:
             incoming.offset += len(body)
             incoming.pieces.append(body)
             if body:
                 self.moved_at, self._is_warned = stack.now, False
-            self._again.reset()
-            self.wake = stack.now + self._again.next(stack.rng)
-            if piece.flag("all"):
-                incoming.is_whole, self.lacks, self.wake, self._refusal = True, False, NEVER, None
-                incoming.early = EarlyPieces()
-                note_state(stack, packet.src, incoming.offset, self.wants)
-                if self.gives_late:
-                    self._serve()
-            if piece.flag("ask"):
-                self._fetch()
+        asks = any(piece.flag("ask") for _, piece in pieces)
+        self._pace.came(stack.now, is_last=asks)
+        self.wake = stack.now + self._pace.wait(stack.rng)
+        if any(piece.flag("all") for _, piece in pieces):
+            incoming.is_whole, self.lacks, self.wake, self._refusal = True, False, NEVER, None
+            incoming.early = EarlyPieces()
+            note_state(stack, packet.src, incoming.offset, self.wants)
+            if self.gives_late:
+                self._serve()
+        if asks:
+            self._fetch()
 
     def on_stateless(self, src: int, told: Told) -> None:
         """Nobody gives a state; or one who was to give it cannot, and another one is to be chosen."""
@@ -422,7 +416,7 @@ class Transfer:
         if len(view) > 1 and self.wants:
             self.lacks, self.incoming, self.stop_at = True, IncomingState(view), self.stop_at or view
             self.moved_at, self._is_warned = self._session.stack.now, False
-            self._again.reset()
+            self._pace = FetchPace()
         elif was_coming:
             self._give_up("all who had it are gone")
 
@@ -437,8 +431,8 @@ class Transfer:
         assert self.incoming is not None
         donor = self._donor_index()
         if self._donor is None or donor is not None:
-            whole = self.incoming.is_whole
-            self._say(donor, "fetch", {"offset": self.incoming.offset, "all": whole})
+            told = {"offset": self.incoming.offset, "all": self.incoming.is_whole}
+            self._say(donor, "fetch", {**told, "pieces": self._pace.ask(self._session.stack.now)})
 
     def _donor_index(self) -> int | None:
         """The member that gives us a state, if it is known and here."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inga.model.errors import IngaError
 from inga.model.view import View
-from inga.session.handover import piece_size
 from inga.session.history import EACH, HISTORY_MAX
+from inga.session.pieces import piece_size
 from inga.session.transfer import NO_STATE
 from inga.sim.site import Site
 from inga.trial.workload import number_of

@@ -18,7 +18,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import HEADER_MAX
 from inga.recipes import Options, find
-from inga.session.handover import PIECES
+from inga.session.pieces import PIECES
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE

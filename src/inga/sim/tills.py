@@ -14,7 +14,7 @@ from inga.model.errors import IngaError
 from inga.model.view import View
 from inga.objects.declare import Abort, ObjectClass, method
 from inga.objects.invoke import Root
-from inga.session.handover import piece_size
+from inga.session.pieces import piece_size
 from inga.sim.site import LOOKS_AGAIN, Site
 from inga.trial.calls import ClientRequest, tally_class
 from inga.trial.people import member_names

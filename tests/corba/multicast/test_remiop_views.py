@@ -10,7 +10,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import Packet, Runs
 from inga.recipes import NONE, Options, compose, find
 from inga.recipes import recipe as registry
-from inga.session.handover import piece_size
+from inga.session.pieces import piece_size
 from inga.sim import Sim
 from inga.trial.workload import Workload
 from inga.wire.packet import OUTSIDE, kind_of, view_of

@@ -66,9 +66,9 @@ _VIEW = {
 }  # fmt: skip
 WORDS: dict[str, dict[str, Any]] = {
     "again": {}, "closed": {"why": "no"}, "paused": {"why": "no"}, "lost": {"name": "a", "incarnation": 1, "spoken_in": 5, "next": 0, "attempt": 1, "view": 1, "company": True, "address": "a"},
-    "ask": {"topic": "t", "offset": 0, "among": [0, 1]}, "lack": {"topic": "t", "among": [0, 1], "since": 1},
-    "piece": {"topic": "t", "offset": 0, "total": 5}, "none": {"topic": "t", "why": "no"},
-    "fetch": {"offset": 0, "all": False}, "state": {"offset": 0, "ask": True, "all": True},
+    "ask": {"topic": "t", "offset": 0, "pieces": 8, "among": [0, 1]}, "lack": {"topic": "t", "among": [0, 1], "since": 1},
+    "piece": {"topic": "t", "offset": 0, "total": 5, "ask": True}, "none": {"topic": "t", "why": "no"},
+    "fetch": {"offset": 0, "pieces": 8, "all": False}, "state": {"offset": 0, "ask": True, "all": True},
     "stateless": {"why": "no", "nobody": True}, "cannot": {"number": 2, "attempt": 1, "why": "no"},
     "refused": {"number": 2, "attempt": 1, "asker": 0, "wish": 1, "why": "no"}, "double": {"birth": 1},
     "excluded": {"spoken_in": 1, "leader": [1], "slow": False}, "installed": {"number": 2},
