@@ -135,6 +135,18 @@ def test_once_nobody_says_any_more_that_it_is_paused_a_group_is_founded() -> Non
     assert newcomer.view is not None and newcomer.refused is None
 
 
+@pytest.mark.parametrize("whom", ["dave", "erin"])
+def test_who_is_told_to_wait_founds_nothing_for_a_while_and_is_never_refused_for_that(whom: str) -> None:
+    newcomer, soon = dave(), answer("soon", name=whom, incarnation=7)
+    pass_time(newcomer, 0.0, 10.0, soon)
+    assert newcomer.refused is None and (newcomer.view is None) == (whom == "dave")
+    if whom == "dave":
+        pass_time(newcomer, 10.0, 9.9 + FRESH)
+        assert newcomer.view is None
+        pass_time(newcomer, 9.9 + FRESH, 10.2 + FRESH)
+        assert newcomer.view is not None and newcomer.refused is None
+
+
 def test_a_new_face_is_reason_to_wait_but_not_for_ever() -> None:
     newcomer, now = dave(), 0.0
     while newcomer.view is None:
@@ -339,8 +351,10 @@ def test_any_member_tells_a_newcomer_whom_to_ask() -> None:
 
 
 @pytest.mark.parametrize("detect", [1.0, None])
-def test_the_next_in_line_answer_for_a_leader_that_was_not_heard_just_now(detect: float | None) -> None:
-    """By multicast, where the leader would answer by itself. Where any silence is forgiven it is waited for."""
+def test_the_next_in_line_tell_newcomers_to_wait_for_a_leader_that_was_not_heard_just_now(
+    detect: float | None,
+) -> None:
+    """By multicast, where the leader would answer by itself. Where any silence is forgiven there is nothing to wait for."""
     town = Town(3, options=Options(detect=detect))
     town.at["dave"] = dave()
     names = town.member("alice").view.names
@@ -349,10 +363,16 @@ def test_the_next_in_line_answer_for_a_leader_that_was_not_heard_just_now(detect
         town.now += silence
         for name in names[1:]:
             town.inject(name, hello("dave")[0], source="dave")
-        answers = [copy.source for copy in town.log if (copy.do, copy.target) == ("part", "dave")]
+        answers = [copy.source for copy in town.log if (copy.do, copy.target) == ("soon", "dave")]
         is_asked = detect is not None and silence > STANDS_IN_AFTER
         assert answers == list(names[1:] if is_asked else ())
-        assert all(part["name"] == "alice" for name in answers for part in spoken(town, "part", name, "dave"))
+        assert all(soon["name"] == "dave" for name in answers for soon in spoken(town, "soon", name, "dave"))
+        assert not [copy for copy in town.log if copy.do == "part"], (
+            "whom alice does not hear is carried to her"
+        )
+    town.log.clear()
+    town.inject("bob", hello("dave", view=1)[0], source="dave")
+    assert not town.log, "one that was a member founds nothing"
 
 
 def test_not_everybody_in_a_large_group_answers_for_its_leader() -> None:

@@ -37,7 +37,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER
 from inga.session.closing import ClosingView, Cut, key_of, lend
-from inga.session.description import described, host_told, next_view, view_told
+from inga.session.description import described, host_told, named, next_view, view_told
 from inga.session.door import Accepts, Door
 from inga.session.leading import FlushReport, Leading
 from inga.session.questions import Questions
@@ -264,11 +264,13 @@ class Changes:
         if self._dissolves is not None or self._session.parts.is_homeless:
             return  # not ours to answer
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
-        # Who speaks to one address at a time may know none but ours.
-        answers = self.leads or told.text("address") or self._session.silence.stands_in(self.leader)
-        if not host and is_ours and answers:
-            self._session.answer(address, "part", **self._session.parts.part())
-            return
+        if not host and is_ours:
+            # Who speaks to one address at a time may know none but ours.
+            if self.leads or told.text("address"):
+                self._session.answer(address, "part", **self._session.parts.part())
+                return
+            if not told.number("view") and self._session.silence.stands_in(self.leader):
+                self._session.answer(address, "soon", **named(Member(*told.identity)))
         if not self.leads or (host and host != [self.stack.member.signed]):
             return  # another one is asked
         if told.number("view") > self.stack.view.number + VIEWS_MAX:

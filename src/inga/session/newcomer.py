@@ -101,6 +101,7 @@ class Newcomer:
         self.refused: UsageError | None = None
         self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
         self._paused_until = now  # and when that does not count any more, unless they say it again
+        self._founds_from = now  # when we may found a group, unless somebody says again that there is one
         self.backlog = Backlog(BACKLOG_MAX)
         self.places = places or Places()
         self.wake = now
@@ -134,7 +135,7 @@ class Newcomer:
         asked = self._asking.host
         if asked is not None and self._asking.gives_up(now):
             self._gathering.begin_again(asked, now)
-        if self._founds is not None and self._asking.host is None and now >= self._paused_until:
+        if self._founds is not None and self._asking.host is None and now >= self._founds_from:
             self._look_round(now)
             if self.view is not None:
                 return []
@@ -165,7 +166,7 @@ class Newcomer:
         self._enter(view, None if self.guard is None else self.guard.fresh())
 
     def _look_round_by(self, now: float) -> None:
-        if self._founds is not None and self._asking.host is None and now >= self._paused_until:
+        if self._founds is not None and self._asking.host is None and now >= self._founds_from:
             self.wake = min(self.wake, max(now, self._gathering.due(self.member, now)))
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:
@@ -225,12 +226,16 @@ class Newcomer:
                 if told.identity == self.member.identity:
                     self.member = self.member.reborn(told.number("free"))
             case "paused" if told.identity == self.member.identity:
-                # There is a group, whose members would give it up for any that goes on: none is to be founded beside it.
+                # Those who are paused would give their group up for any that goes on: none is to be founded beside it.
                 if self._paused_at is None or now >= self._paused_until:
                     self._paused_at = now
-                self._paused_until = now + FRESH
+                self._paused_until = self._founds_from = now + FRESH
                 if now - self._paused_at >= PAUSED_FOR:
                     self._refuse(told.text("why"))
+            case "soon" if told.identity == self.member.identity:
+                self._founds_from = (
+                    now + FRESH
+                )  # there is a group, and whoever leads it answers, perhaps once its leader is gone
             case "closed":
                 if told.identity == self.member.identity:
                     self._refuse(told.text("why"))

@@ -37,7 +37,7 @@ LOOKS = 8
 """Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
 
 STANDS_IN_AFTER = 0.1
-"""Seconds without a word of the leader after which others tell newcomers of it: less than what these wait before they found a group."""
+"""Seconds without a word of the leader after which others tell newcomers to wait: less than what these wait before they found a group."""
 
 STAND_INS = 8
 """Members at most that do so: as many may fail at the same moment."""
@@ -187,8 +187,8 @@ class Silence:
         return self._session.stack.heard[member] > self._began
 
     def stands_in(self, leader: int) -> bool:
-        """Whether we answer newcomers for the leader, which may just have failed. Who hears nobody founds a group of its own, and
-        of two parts of one size that is the one that goes on which has nothing."""
+        """Whether we tell newcomers to wait for the leader, which may just have failed. Who hears nobody founds a group of its own,
+        and of two parts of one size that is the one that goes on which has nothing."""
         stack = self._session.stack
         before = sum(member not in stack.left for member in range(stack.me))
         is_quiet = stack.now - stack.heard[leader] > STANDS_IN_AFTER

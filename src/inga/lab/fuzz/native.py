@@ -65,7 +65,7 @@ _VIEW = {
     "processes": [0, 1], "total": 2, "joined": ["b"], "left": [], "failed": [], "merged": [["a"], ["b"]],
 }  # fmt: skip
 WORDS: dict[str, dict[str, Any]] = {
-    "again": {}, "closed": {"why": "no"}, "paused": {"why": "no"}, "lost": {"name": "a", "incarnation": 1, "spoken_in": 5, "next": 0, "attempt": 1, "view": 1, "company": True, "address": "a"},
+    "again": {}, "closed": {"why": "no"}, "paused": {"why": "no"}, "soon": {}, "lost": {"name": "a", "incarnation": 1, "spoken_in": 5, "next": 0, "attempt": 1, "view": 1, "company": True, "address": "a"},
     "ask": {"topic": "t", "offset": 0, "pieces": 8, "among": [0, 1]}, "lack": {"topic": "t", "among": [0, 1], "since": 1},
     "piece": {"topic": "t", "offset": 0, "total": 5, "ask": True}, "none": {"topic": "t", "why": "no"},
     "fetch": {"offset": 0, "pieces": 8, "all": False}, "state": {"offset": 0, "ask": True, "all": True},
