@@ -16,6 +16,7 @@ from inga.net.group import Group
 from inga.net.join import identity
 from inga.recipes import Options, find
 from inga.runs.member import MemberTraffic
+from inga.session.pressure import ASK_AFTER
 from inga.stack.stack import Stack
 from inga.trial.workload import Workload
 
@@ -298,8 +299,8 @@ def test_one_slow_reader_holds_up_all_and_is_named(
             sending = asyncio.create_task(talk())
             reading = asyncio.create_task(take(aiter(bob), 100))
             await until(lambda: not alice.stack.writable and not bob._reading.queue)
-            for _ in range(4):
-                skip(4)
+            for _ in range(40):  # more at once, and alice was stopped herself
+                skip(ASK_AFTER / 2)
                 await asyncio.sleep(0.01)
             assert not sending.done() and not reading.done()
             assert len(await take(aiter(cathy), 100)) == len(await reading) == 100

@@ -182,7 +182,7 @@ def trickles(site: Site) -> Iterator[bytes]:
 
 def at_once(site: Site) -> Iterator[bytes]:
     """Draws all of it in one chunk, and then waits until that is nearly gone."""
-    yield bytes(600_000)
+    yield bytes(6_000_000)
 
 
 def exclusions(sim: Sim) -> set[str]:
@@ -199,7 +199,7 @@ def test_a_state_that_moves_holds_nobody_up_however_long_it_takes(
     order: str, delay: float, draws: SiteGives | None, slow: str
 ) -> None:
     """The applications of both wait for it, and read nothing meanwhile."""
-    sim = giving(slow, order, delay, draws, pieces=600)
+    sim = giving(slow, order, delay, draws, pieces=6000)
     dave = sim.join("dave", 0.2)
     sim.run(EXPELLED)
     assert session(dave).transfer.lacks and session(sim["alice"]).pressure.waits, (
@@ -208,7 +208,7 @@ def test_a_state_that_moves_holds_nobody_up_however_long_it_takes(
     sim.run(30.0)
     assert exclusions(sim) == set()
     assert [item.messages for item in dave.items if isinstance(item, Missed)] == [
-        {"octets": 40_000 if draws is trickles else 600_000}
+        {"octets": 40_000 if draws is trickles else 6_000_000}
     ]
 
 
