@@ -282,6 +282,8 @@ def _payloads(table: Any, sends: Bools) -> int:
 
 
 def one_array(column: Any) -> Any:
+    if column.num_chunks == 1:
+        return column.chunk(0)  # not copied, as it would be below
     combined = column.combine_chunks()
     return combined.chunk(0) if hasattr(combined, "chunk") else combined
 

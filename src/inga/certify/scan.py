@@ -272,10 +272,20 @@ def _echoed_ahead(chunk: Chunk, sends: Bools, deliveries: Bools) -> int:
 def labels_of(chunk: Chunk, rows: Bools) -> Ints:
     """The lowest and the highest view that rows say they belong to: before the first view that the process installed in this
     chunk, and after each."""
+    if not chunk.views and (view := _one_view(chunk)) is not None and rows.any():
+        return np.array([[view, view]])
     labels, pos = chunk.view[rows].astype(np.int64), chunk.pos[rows]
     ends = [*np.searchsorted(pos, [view.pos for view in chunk.views]).tolist(), len(pos)]
     parts = [labels[low:high] for low, high in zip([0, *ends], ends, strict=False)]
     return np.array([(part.min(initial=NEVER), part.max(initial=NEVER_YET)) for part in parts])
+
+
+def _one_view(chunk: Chunk) -> int | None:
+    """The view that all rows belong to, as in most chunks."""
+    if not len(chunk.view):
+        return None
+    view = int(chunk.view[0])
+    return view if (chunk.view == view).all() else None
 
 
 def runs_of(chunk: Chunk) -> Ints:
@@ -297,8 +307,10 @@ def count(summary: Summary, flags: Flags) -> None:
 
 def tally(chunk: Chunk, words: Words, summary: Summary) -> None:
     """Add up the hashes of sends and deliveries, view by view; of a view without any nothing is kept."""
-    views = np.unique(chunk.view[(chunk.kind & (SEND | DELIVER | ACCEPT)) != 0])
-    for view in views.tolist():
+    rows = (chunk.kind & (SEND | DELIVER | ACCEPT)) != 0
+    one = _one_view(chunk) if rows.any() else None
+    views = [one] if one is not None else np.unique(chunk.view[rows]).tolist()
+    for view in views:
         inside = slice(None) if len(views) == 1 else chunk.view == view
         summary.tallies[view] = _tally_view(chunk, words, inside)
 
