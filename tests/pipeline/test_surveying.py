@@ -124,6 +124,32 @@ def test_copies_in_the_last_task_are_suspected() -> None:
     assert not Survey.sum([surveyed(second), surveyed(first[:1])]).may_have_copies
 
 
+@pytest.mark.parametrize("missing", [0, 1])
+def test_files_of_a_sender_may_be_read_in_any_order(missing: int) -> None:
+    """Spark begins with the largest, and a batch may hold the first and the third. Numbers may be missing within them, too."""
+    files = [
+        [(seq, src, seq) for seq in range(1000 * at + 1, 1000 * at + 1001) if not missing or seq % 7]
+        for src in range(3)
+        for at in range(9)
+    ]
+    rows = [row for at in range(0, 27, 3) for file in (0, 2, 1) for row in files[at + file]]
+    batches = [rows[at : at + 1700] for at in range(0, len(rows), 1700)]
+    found = Survey.sum([surveyed(batch) for batch in batches])
+    assert not found.may_have_copies
+    assert Survey.sum([found, surveyed(files[5][10:11])]).may_have_copies
+
+
+def test_stretches_end_at_the_widest_gaps_only() -> None:
+    """Of a table that lacks every second number there is not one for each."""
+    numbers = np.cumsum([2] * 500 + [100] + [2] * 500 + [50] + [2] * 500)
+    found = surveyed([(int(seq), 0, int(seq)) for seq in numbers])
+    assert found.stretches.tolist() == [
+        [0, 2, 1000],
+        [0, 1100, 2100],
+        [0, 2150, 3150],
+    ]
+
+
 def test_too_many_stretches_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "STRETCHES_MAX", 3)
     apart = [surveyed([(seq, 0, seq)]) for seq in range(1, 9, 2)]

@@ -31,6 +31,7 @@ HEIGHT_MAX = 1 << 52  # beyond it heights count as this one
 LINES_MAX = 1 << 13  # of a survey, unless there are many senders
 HEIGHTS_PER_PART = 4  # at least, so that parts can be about as large as they should be
 STRETCHES_MAX = 1 << 16
+GAPS_MAX = 64  # in the numbers of a batch, at which stretches end: the widest
 PENDING_MAX = 1 << 18  # rows that are counted in one go
 
 
@@ -206,10 +207,14 @@ def _coarser(unit: int, height: Ints, heights_max: int) -> tuple[int, Ints]:
 
 
 def _stretches(src: Ints, seq: Ints) -> Ints:
-    """Numbers of a sender that ascend as they are found."""
+    """Numbers of a sender that ascend as they are found. Where many are left out a stretch ends: a batch may hold the first file of
+    a sender and the third, while another holds the second."""
     order = np.argsort(src, kind="stable")
     src, seq = src[order], seq[order]
-    goes_on = (np.diff(src) == 0) & (np.diff(seq) > 0)
+    steps = np.diff(seq)
+    goes_on = (np.diff(src) == 0) & (steps > 0)
+    gaps = steps[goes_on & (steps > 1)]
+    goes_on &= steps <= (np.partition(gaps, -GAPS_MAX)[-GAPS_MAX] if len(gaps) > GAPS_MAX else 1)
     starts = np.flatnonzero(np.append(True, ~goes_on))[: len(src)]
     ends = np.append(starts[1:], len(src))[: len(starts)] - 1
     return np.stack([src[starts], seq[starts], seq[ends]], axis=1)
