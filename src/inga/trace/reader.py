@@ -240,7 +240,8 @@ def read_segment(
     """
     where = str(source) if name is None else name
     with _readable(where), _opened(source, n, columns, where) as file:
-        part = file.read(columns=list(columns))
+        # Vectors are nearly all of it: more threads would take more memory, and no less time.
+        part = file.read(columns=list(columns), use_threads=False)
         part.validate(full=True)
         if part.num_rows != file.metadata.num_rows:
             raise TraceError(f"{where} promises {file.metadata.num_rows} rows and has {part.num_rows}.")
