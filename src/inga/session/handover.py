@@ -88,12 +88,8 @@ class Handover:
 
     def on_ask(self, src: int, told: Told) -> None:
         """A newcomer wants a state, from some octet on."""
-        topic, offset, pieces, among = (
-            told.text("topic"),
-            told.large("offset"),
-            told.number("pieces"),
-            told.numbers("among"),
-        )
+        topic, offset = told.text("topic"), told.large("offset")
+        pieces, among = told.number("pieces"), told.numbers("among")
         lack = self._lacking().get(topic)
         if lack is not None:
             if among and among == self._company(topic, lack):

@@ -233,9 +233,8 @@ class Newcomer:
                 if now - self._paused_at >= PAUSED_FOR:
                     self._refuse(told.text("why"))
             case "soon" if told.identity == self.member.identity:
-                self._founds_from = (
-                    now + FRESH
-                )  # there is a group, and whoever leads it answers, perhaps once its leader is gone
+                # There is a group, and whoever leads it answers, perhaps once its leader is gone.
+                self._founds_from = now + FRESH
             case "closed":
                 if told.identity == self.member.identity:
                     self._refuse(told.text("why"))
