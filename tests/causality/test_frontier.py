@@ -100,6 +100,7 @@ class NeverMerges(Frontier):
         return branch, ()
 
 
+@pytest.mark.interpreted
 def test_branches_that_never_merge_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "Frontier", NeverMerges)
     with pytest.raises(AssertionError):
