@@ -42,7 +42,7 @@ def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
         *_kills(progress, groups=1 if quick else 4),
         *_under_load(progress, changes=40 if quick else 200, seconds=2.0 if quick else 6.0),
         _idle(progress, seconds=4.0 if quick else 15.0),
-        _detection(progress, pairs=1 if quick else 5),
+        _detection(progress, pairs=1 if quick else 21),
     ]
 
 
