@@ -9,7 +9,7 @@ from inga.model.errors import WouldBlock
 from inga.obg import Abort, ObjectClass, method
 from inga.objects.layer import ObjectOrder
 from inga.recipes import Options
-from inga.session.pieces import ANSWER_MAX, PIECE, PIECES, PIECES_MAX, EarlyPieces, piece_size
+from inga.session.pieces import AGAIN, ANSWER_MAX, PIECE, PIECES, PIECES_MAX, EarlyPieces, piece_size
 from inga.session.session import Session
 from inga.sim import Sim
 from inga.sim.memory import leaks
@@ -301,7 +301,7 @@ def test_early_pieces_have_few_octets_together() -> None:
 
 @pytest.mark.parametrize("over", ["fifo", "object"])
 def test_a_state_crosses_long_links_in_small_datagrams(over: str) -> None:
-    """Eight pieces for each round trip would take a minute."""
+    """Eight pieces for each round trip would take 26 s, and four times as many datagrams."""
     delay, size = 0.1, 200_000
     data, taken = random.Random(5).randbytes(size), list[bytes]()
     faults, datagram_max = Faults(delay_min=delay, delay_max=delay), 512
@@ -331,3 +331,23 @@ def test_a_state_crosses_long_links_in_small_datagrams(over: str) -> None:
     pieces = size // piece_size(erin.stack)
     assert sim.network.sent - sent < 1.5 * pieces, "and hardly anything is sent twice"
     assert erin.state("book") == [data] if over == "object" else taken == [data]
+
+
+def test_as_long_as_pieces_come_no_question_is_repeated() -> None:
+    """Those of one answer may be on their way for very different times."""
+    sim = group("object", {"book": Book}, faults=Faults(delay_min=0.01, delay_max=0.3), datagram_max=2000)
+    sim["alice"].call("book", "write", random.Random(5).randbytes(100_000))
+    sim.run(10.0)
+    erin = sim.join("erin")
+    while erin.newcomer is not None:
+        sim.run(sim.now + 0.01)
+    session = erin.stack.layer("session")
+    assert isinstance(session, Session)
+    came, step, looks = 0, 0.001, 0
+    while erin.objects.lacks():  # type: ignore[union-attr]
+        sim.run(sim.now + step)
+        for coming in session.handover._come.values():
+            if len(coming.data) > came:
+                came, looks = len(coming.data), looks + 1
+                assert coming.due >= sim.now - step + AGAIN
+    assert looks > PIECES

@@ -285,6 +285,31 @@ def test_a_refusal_while_a_view_is_closed_does_not_keep_it_closed(order: str) ->
     sim.check()
 
 
+def test_a_state_that_is_begun_anew_is_asked_for_as_at_first() -> None:
+    """What was asked of one that has died has not come, which says nothing of the next one."""
+    sim = Sim(
+        *NAMES,
+        order="vector",
+        faults=Faults(delay_min=0.02, delay_max=0.02),
+        options=Options(detect=DETECT),
+        datagram_max=2000,
+        record=False,
+        give=lambda site: [bytes(1000)] * 3000,
+        take=lambda site, data: None,
+    )
+    dave = sim.join("dave", 0.2)
+    while dave.newcomer is not None or not dave.stack.layer("session").transfer.incoming.offset:  # type: ignore[union-attr]
+        sim.run(sim.now + 0.01)
+    transfer = dave.stack.layer("session").transfer  # type: ignore[union-attr]
+    before, giver = transfer.incoming, transfer._donor[0]
+    sim[giver].crash()
+    while transfer.incoming is before and sim.now < 10.0:
+        sim.run(sim.now + 0.001)
+    assert transfer.lacks and not transfer._pace._is_repeated
+    sim.run(20.0)
+    assert not transfer.lacks
+
+
 @pytest.mark.parametrize("order", ["vector", "total"])
 def test_after_a_cut_of_the_network_those_of_the_smaller_part_take_the_state_of_the_larger(
     order: str,
