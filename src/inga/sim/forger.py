@@ -11,7 +11,7 @@ What it does is drawn from a seed of its own, so that the run without it is the 
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inga.keys.secret import Secret
 from inga.model.packet import DATA, Packet
@@ -21,7 +21,8 @@ from inga.secure.sealing import AES, SendingKey
 from inga.secure.views import ViewKeys
 from inga.session.session import Session
 from inga.sim.site import Site
-from inga.stack.stack import joined
+from inga.stack.stack import Datagram, joined
+from inga.trial import forging
 from inga.wire.packet import OUTSIDE, encode, group_id
 from inga.wire.told import said
 
@@ -212,43 +213,28 @@ class Forger:
         datagram = joined(encode(packet, group_id(""), covers="nothing"))
         return joined(channel.sending.seal(datagram, self._sim.now)), site
 
-    def _forged_packet(self) -> Any:
+    def _forged_packet(self) -> Datagram:
         rng, sim = self._rng, self._sim
         site = rng.choice(sim.sites)
         if site.newcomer is not None:
             return self._word("hello")
-        view, tag = site.stack.view, site.stack.wire.tag
-        src = rng.randrange(len(view))
+        view, tag = site.stack.view.number, site.stack.wire.tag
+        src = rng.randrange(len(site.stack.view))
         match rng.randrange(4):
             case 0:
-                return self._word(rng.choice(("goodbye", "hello", "part", "excluded", "double", "lost")))
+                return self._word(rng.choice(forging.OUTSIDE_WORDS))
             case 1:
-                packet = Packet(src, view.number, b"forged", kind=DATA)
-                packet.seq = rng.choice((1, 2, site.stack.counts["data"] + 1, 10**6))
-                return encode(packet, tag)
+                return forging.data(rng, src, view, tag, site.stack.counts["data"] + 1)
             case 2:
-                packet = Packet(src, view.number, kind=Session.id)
-                packet.ext = said(
-                    rng.choice(("use", "suspect", "dissolve", "refused", "cannot")), recipe="none"
-                )
-                return encode(packet, tag)
-        packet = Packet(src, view.number + 1, b"ahead", kind=DATA)
-        packet.seq = 1
-        return encode(packet, tag)
+                return forging.view_word(rng, src, view, tag)
+        return forging.ahead(src, view, tag)
 
-    def _word(self, do: str) -> Any:
-        rng, sim = self._rng, self._sim
-        site = rng.choice(sim.sites)
-        packet = Packet(0, OUTSIDE, kind=Session.id)
+    def _word(self, do: str) -> Datagram:
+        site = self._rng.choice(self._sim.sites)
         known = site.newcomer is None
         view = site.stack.view.number if known else 1
         who = site.stack.member if known else site.newcomer.member  # type: ignore[union-attr]
-        packet.ext = said(
-            do, name=who.name, incarnation=who.incarnation, group=f"{group_id(''):08x}", view=view, itself=True,
-            bound=False, address="", size=99, spoken_in=1, leader=[], slow=False, birth=0, wants="", host=[],
-            was=[], bound_=[], part=[], next=0, attempt=1, company=True,
-        )  # fmt: skip
-        return encode(packet, group_id(""))
+        return forging.outside_word(do, who.name, who.incarnation, "", view)
 
 
 def _is_alone(site: Site) -> bool:
