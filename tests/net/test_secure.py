@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import inga
 from inga.keys.authority import Authority
 from inga.keys.identity import Identity
 from inga.keys.secret import Secret
+from inga.lab.hostile import Stranger
 from inga.model.errors import KeysError
+from inga.net import flood
 from inga.net.carrier import MulticastCarrier, UdpCarrier
 from inga.net.guarding import warn_plain
 from inga.net.sieve import LARGE
@@ -180,6 +183,61 @@ def test_large_datagrams_of_a_newcomer_come_in(
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
             assert taken == [state, state]
+
+    run(talk())
+
+
+@needs_filters
+@pytest.mark.parametrize("via", ["udp", "unicast"])
+@pytest.mark.parametrize("kind", ["forged", "knocks"])
+def test_in_a_flood_members_talk_and_newcomers_are_let_in(
+    run: Run,
+    place: Place,
+    group_name: str,
+    free_port: FreePort,
+    monkeypatch: pytest.MonkeyPatch,
+    via: str,
+    kind: str,
+) -> None:
+    """Small datagrams without end: the kernel keeps most of them out, and nobody of those who belong to the group."""
+    monkeypatch.setattr(flood, "STRICT_FOR", 0.5)
+    options: dict[str, Any] = {**place(via, 2), "secret": SECRET}
+    late = {**options, "late": True, **({} if via == "udp" else {"address": f"127.0.0.1:{free_port()}"})}
+    over = threading.Event()
+
+    def watches(*groups: inga.Group) -> list[Any]:
+        return [
+            None if group.carrier._watch is None else group.carrier._watch.strict  # type: ignore[attr-defined]
+            for group in groups
+        ]
+
+    async def talk() -> None:
+        async with (
+            inga.join(group_name, "alice", **options) as alice,
+            inga.join(group_name, "bob", **options) as bob,
+        ):
+            await asyncio.gather(alice.ready(), bob.ready())
+            places = [group.carrier._own.getsockname() for group in (alice, bob)]  # type: ignore[attr-defined]
+            people = [group.stack.member.identity for group in (alice, bob)]
+            with Stranger(
+                kind, people, group=group_name, places=places, heard=[(bytes(60), ("", 0))]
+            ) as stranger:
+                flooding = asyncio.get_running_loop().run_in_executor(None, stranger.flood, over.is_set)
+                try:
+                    await until(lambda: all(watches(alice, bob)))
+                    assert all(each.samples_words is (kind == "knocks") for each in watches(alice, bob))
+                    await bob.send(b"do you hear me?")
+                    assert await texts(alice, 1) == ["do you hear me?"]
+                    async with inga.join(group_name, "zoe", **late) as zoe:
+                        await zoe.ready()
+                        await zoe.send(b"here I am")
+                        assert await texts(alice, 1) == ["here I am"]
+                        assert alice.rejected["kernel"] > 0
+                finally:
+                    over.set()
+                    await flooding
+            await until(lambda: not any(watches(alice, bob)))
+            assert {"bob", "alice"} == set(alice.view.names)
 
     run(talk())
 

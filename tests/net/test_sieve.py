@@ -3,11 +3,12 @@
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
 from inga.net import sieve
-from inga.net.sieve import ADMITTED_MAX, LARGE, attach, dropped
+from inga.net.sieve import ADMITTED_MAX, LARGE, SAMPLE, WORDS_SAMPLE, Strict, attach, dropped
 
 from .helpers import SECONDS
 
@@ -131,3 +132,65 @@ def test_what_does_not_come_in_is_counted(bind: Bind) -> None:
     assert dropped(ear) == 2
     ear.close()
     assert dropped(ear) == 0
+
+
+BEGIN = b"iS\x02\x01\x01lunc"  # of a knock in this group
+FLOOD = 1500
+
+
+def come(source: socket.socket, to: socket.socket, data: bytes) -> int:
+    """Of so many datagrams that are alike, how many come in."""
+    found = 0
+    to.setblocking(False)
+    for _ in range(FLOOD // 10):
+        for _ in range(10):
+            source.sendto(data, to.getsockname())
+        with suppress(BlockingIOError):  # on loopback what was sent has come
+            while True:
+                found += to.recv(65536) == data
+    return found
+
+
+def few(of: int) -> range:
+    """About one of so many, so that chance keeps it there but once in ten million times."""
+    mean = FLOOD / of
+    return range(int(mean - 5.5 * mean**0.5), int(mean + 5.5 * mean**0.5) + 1)
+
+
+@pytest.mark.parametrize("samples_words", [False, True])
+def test_in_a_flood_few_of_the_rest_come_in(bind: Bind, samples_words: bool) -> None:
+    ear, member, visitor, noisy, stranger = (bind() for _ in range(5))
+    strict = Strict(frozenset([place(member)]), frozenset([place(noisy)]), samples_words, BEGIN)
+    attach(ear, None, [place(member), place(visitor), place(noisy)], strict)
+    small, sealed, large = b"in" + bytes(60), b"iS\x02\x05" + bytes(60), bytes(LARGE + 1)
+    knock, confirm = BEGIN + bytes(60), BEGIN[:3] + b"\x04" + BEGIN[4:] + bytes(60)
+    elsewhere = BEGIN[:-1] + b"h" + bytes(60)  # a fourth octet that is not looked at
+    other = BEGIN[:-2] + b"hh" + bytes(60)
+    for data in (small, sealed, large, knock, b"", b"iS"):
+        assert come(member, ear, data) == come(visitor, ear, data) == FLOOD
+        assert come(noisy, ear, data) in few(SAMPLE)
+    for data in (small, sealed, other, b"", b"i", b"iS", b"iS\x02", b"iS\x02\x01", BEGIN[:8], BEGIN):
+        assert come(stranger, ear, data) in few(SAMPLE), data
+    for data in (knock, confirm, elsewhere):
+        if samples_words:
+            assert come(stranger, ear, data) in few(WORDS_SAMPLE)
+        else:
+            assert come(stranger, ear, data) == FLOOD
+    assert come(stranger, ear, large) == come(stranger, ear, BEGIN + large) == 0
+
+
+def test_in_a_flood_nothing_of_our_own_comes_in_either(bind: Bind) -> None:
+    ear, own, member = bind(), bind(), bind()
+    strict = Strict(frozenset([place(member)]), frozenset(), False, BEGIN)
+    attach(ear, own.getsockname(), [place(member)], strict)
+    assert come(own, ear, BEGIN + bytes(60)) == 0
+    assert come(member, ear, b"hello") == FLOOD
+
+
+def test_when_more_are_known_than_fit_a_flood_is_let_in(bind: Bind) -> None:
+    ear, stranger = bind(), bind()
+    others = [f"10.1.{number // 250}.{number % 250}:7400" for number in range(ADMITTED_MAX + 1)]
+    attach(ear, None, others, Strict(frozenset(others), frozenset(), True, BEGIN))
+    assert come(stranger, ear, b"hello") == FLOOD
+    attach(ear, None, others[:-1], Strict(frozenset(others[:-1]), frozenset(others[:64]), True, BEGIN))
+    assert come(stranger, ear, b"hello") in few(SAMPLE)  # as long as a filter gets

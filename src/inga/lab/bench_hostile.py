@@ -9,7 +9,7 @@ from typing import Any
 
 from inga.keys.secret import Secret
 from inga.lab.bench import BenchRow, SayProgress
-from inga.lab.hostile import SPOILS
+from inga.lab.hostile import FORMER, KINDS
 from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
 
@@ -24,10 +24,13 @@ def run(progress: SayProgress, note: SayProgress, *, quick: bool) -> list[BenchR
     seconds = QUICK if quick else SECONDS
     secret = Secret.make().text()
     rows = []
-    for how, options in (("plain", {}), ("secured", {"secret": secret})):
+    for how, options, kinds in (
+        ("plain", {}, [kind for kind in KINDS if kind != FORMER]),  # without keys nobody has kept any
+        ("secured", {"secret": secret}, KINDS),
+    ):
         progress(f"{how}, undisturbed")
         calm = _play("nothing", seconds, options)
-        for kind in SPOILS:
+        for kind in kinds:
             progress(f"{how}, {kind} for {seconds:g} s")
             found = _play(kind, seconds, options)
             rows.append(
@@ -37,7 +40,7 @@ def run(progress: SayProgress, note: SayProgress, *, quick: bool) -> list[BenchR
             )
             note(
                 f"{how}, {kind}: {found['sent'] / seconds:,.0f} hostile datagrams/s, {found['rejected']:,} dropped, "
-                f"{found['wrong']} wrong deliveries, {found['views']} exclusions, "
+                f"{found['wrong']} wrong deliveries, {found['excluded']} members excluded, {found['ended']} ended, "
                 f"{found['grown'] / 1024:+.0f} MiB against {calm['grown'] / 1024:+.0f}"
             )
     return rows
@@ -47,24 +50,23 @@ def _play(kind: str, seconds: float, options: dict[str, Any]) -> dict[str, float
     names = [f"member{i}" for i in range(MEMBERS)]
     via = f"udp://239.7.7.8:{free_ports(1, socket.SOCK_DGRAM)[0]}"
     common = {"members": names, "via": via, "order": "causal", "size": SIZE, "seconds": seconds, **options}
-    stranger = {"kind": kind, "count": MEMBERS, "via": via, "seconds": seconds, "name": "stranger"}
-    with (
-        Cluster("inga.lab.jobs_hostile:talk", [{**common, "name": name} for name in names]) as group,
-        Cluster("inga.lab.jobs_hostile:disturb", [stranger]) as others,
-    ):
-        group.gather("ready", timeout=PATIENCE)
-        others.gather("ready", timeout=PATIENCE)
-        others.tell("go")
-        group.tell("go")
-        ends = group.gather("done", timeout=seconds + PATIENCE)
-        sent = others.gather("done", timeout=PATIENCE)[0]["sent"]
-        group.tell("close")
-        others.tell("close")
+    with Cluster("inga.lab.jobs_hostile:talk", [{**common, "name": name} for name in names]) as group:
+        people = [each["who"] for each in group.gather("ready", timeout=PATIENCE)]
+        stranger = {**common, "kind": kind, "people": people, "name": "former"}
+        with Cluster("inga.lab.jobs_hostile:disturb", [stranger]) as others:
+            others.gather("ready", timeout=PATIENCE)
+            others.tell("go")
+            group.tell("go")
+            ends = group.gather("done", timeout=seconds + PATIENCE)
+            sent = others.gather("done", timeout=PATIENCE)[0]["sent"]
+            group.tell("close")
+            others.tell("close")
     return {
         "rate": sum(end["taken"] for end in ends) / (seconds * MEMBERS),
         "sent": sent,
         "wrong": sum(end["wrong"] for end in ends),
-        "views": max(end["views"] for end in ends),
+        "excluded": max(end["excluded"] for end in ends),
+        "ended": sum(bool(end["ended"]) for end in ends),
         "rejected": sum(end["rejected"] for end in ends),
         "grown": max(end["grown"] for end in ends),
     }

@@ -1,4 +1,4 @@
-"""A stranger that disturbs a group as quickly as one core can. It hears what the group multicasts, knows the wire, and has no keys.
+"""A stranger that disturbs a group as quickly as one core can. It hears what the group multicasts and knows the wire.
 
     random      bytes that are no packet
     flipped     what was heard, with some bits changed
@@ -7,6 +7,13 @@
     view        what was heard, as if it were of another view
     group       what was heard, as if it were of another group
     nack        requests for repair in the name of whoever was heard
+    forged      goodbyes, ghosts, wishes, messages far ahead, in the name of members whose names and incarnations it knows
+    knocks      words of handshakes by one that has another secret
+    former      what one makes that was a member of a secured group and has kept all its keys: the same, large and small, under
+                the keys of the view that it was in, as any of its members, and over its channels; knocks; and what it hears,
+                from the port that it had, whose large datagrams members let in. See `Former`
+
+All but the last have no keys.
 
 It belongs to nobody: its datagrams come from an address of its own. Groups that multicast are heard where they meet; of others
 it has to be given an address book, and some datagrams to begin with.
@@ -14,17 +21,25 @@ it has to be given an address book, and some datagrams to begin with.
 
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 from time import monotonic
+from typing import Any
 
 from inga.layers.reliable import Reliable
 from inga.model.errors import WireError
-from inga.model.packet import Packet
+from inga.model.packet import DATA, Packet
 from inga.net.address import HostPort, Via, parse_via
 from inga.net.carrier import DATAGRAM_BYTES, RECEIVE_BUFFER
-from inga.stack.stack import joined
+from inga.secure.credentials import SECRET
+from inga.secure.guard import Channel, GroupGuard
+from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, KNOCK, PADDED, TALKS
+from inga.secure.sealing import EPOCH_DATAGRAMS, VERSION, SendingKey, derive
+from inga.secure.sealing import MAGIC as SEALED_MAGIC
+from inga.secure.views import ViewKeys
+from inga.stack.stack import Datagram, joined
+from inga.trial import forging
 from inga.wire.packet import INDEX_MAX, MAGIC, decode, encode, reseal, source_of, tag_of, view_of
 
 HEARD_MAX = 256
@@ -35,6 +50,9 @@ BATCH, TIMES = 64, 8
 
 RUN = 64
 """Packets that are asked for at once: as many as are sent again for one request."""
+
+LARGE_DATAGRAM = 32 * 1024
+"""Octets of datagrams that fill a buffer."""
 
 HeardDatagram = tuple[bytes, HostPort]
 """A datagram, and where it came from, or goes to."""
@@ -82,6 +100,30 @@ def request(rng: Random, heard: HeardDatagram, members: int) -> bytes | None:
     return joined(encode(nack, tag_of(data)))
 
 
+Identity = tuple[str, int]
+"""A member's name and incarnation, which every greeting of a plain group shows."""
+
+
+def forged(rng: Random, source: int, view: int, tag: int, people: Sequence[Identity], group: str) -> Datagram:
+    """Something that would harm a group that believed it."""
+    match rng.randrange(4):
+        case 0:
+            name, incarnation = rng.choice([*people, ("ghost", 1)])
+            return forging.outside_word(rng.choice(forging.OUTSIDE_WORDS), name, incarnation, group, view)
+        case 1:
+            return forging.data(rng, source, view, tag, 1000)
+        case 2:
+            return forging.view_word(rng, source, view, tag)
+    return forging.ahead(source, view, tag)
+
+
+def word(rng: Random, group: str) -> bytes:
+    """A word of a handshake, as one would say it that has another secret."""
+    kind = rng.choice((KNOCK, COOKIE, ANSWER, CONFIRM))
+    head = TALKS.pack(SEALED_MAGIC, VERSION, kind, SECRET, derive(b"", "group", group)[:4])
+    return head + rng.randbytes(PADDED[SECRET] - len(head))
+
+
 SPOILS: dict[str, Spoil] = {
     "random": random_bytes,
     "flipped": flipped,
@@ -92,33 +134,40 @@ SPOILS: dict[str, Spoil] = {
     "nack": request,
 }
 
+FORGED, KNOCKS, FORMER = "forged", "knocks", "former"
+KINDS = (*SPOILS, FORGED, KNOCKS, FORMER)
+
 
 class Stranger:
     """Listens, makes something of what it hears, and sends that to everybody."""
 
+    _times = TIMES
+
     def __init__(
         self,
         kind: str,
-        members: int,
+        people: Sequence[Identity],
         *,
+        group: str = "",
         via: str | None = None,
         interface: str = "127.0.0.1",
+        port: int = 0,
         places: Iterable[HostPort] = (),
         heard: Iterable[HeardDatagram] = (),
         seed: int = 0,
     ) -> None:
-        """`kind`: one of SPOILS. `via`: where the group multicasts, if it does; `places`: addresses of members; `heard`:
-        what it has heard before."""
+        """`kind`: one of KINDS. `people`: who the members are, of the group of that name. `via`: where the group multicasts, if
+        it does; `places`: addresses of members; `heard`: what it has heard before. `port`: from which it sends."""
         self.kind = kind
-        self._spoil = SPOILS[kind]
-        self._members = members
+        self._people = people
+        self._group = group
         self._rng = Random(seed)
         self._heard = deque(heard, HEARD_MAX)
         self._places = list(places)
         self._ear: socket.socket | None = None
         self._mouth = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._mouth.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
-        self._mouth.bind((interface, 0))
+        self._mouth.bind((interface, port))
         if via is not None:
             place = parse_via(via)
             self._places.append((place.group, place.port))
@@ -139,7 +188,7 @@ class Stranger:
             self._listen()
             if not self._heard and self.kind != "random":
                 continue
-            for data, target in TIMES * self._made():
+            for data, target in self._times * self._made():
                 try:
                     self._mouth.sendto(data, target)
                     self.sent += 1
@@ -157,12 +206,23 @@ class Stranger:
         made: list[HeardDatagram] = []
         for _ in range(BATCH):
             heard = self._rng.choice(self._heard) if self._heard else (bytes(100), ("", 0))
-            data = self._spoil(self._rng, heard, self._members)
+            data = self._spoiled(heard)
             if data is not None:
                 made += [
                     (data, place) for place in ([heard[1]] if self.kind == "reflected" else self._places)
                 ]
         return made
+
+    def _spoiled(self, heard: HeardDatagram) -> bytes | None:
+        if self.kind == KNOCKS:
+            return word(self._rng, self._group)
+        if self.kind != FORGED:
+            return SPOILS[self.kind](self._rng, heard, len(self._people))
+        data, source = heard[0], self._rng.randrange(len(self._people))
+        # Of what is sealed it sees no view and no tag: then these are any numbers.
+        return bytes(
+            joined(forged(self._rng, source, view_of(data), tag_of(data), self._people, self._group))
+        )
 
     def _listen(self) -> None:
         if self._ear is None:
@@ -172,6 +232,81 @@ class Stranger:
                 data, address = self._ear.recvfrom(DATAGRAM_BYTES)
                 if address != self._mouth.getsockname():
                     self._heard.append((data, address))
+
+
+class Former(Stranger):
+    """One that was a member of a secured group, has left, and has forgotten nothing.
+
+    Members know its port as one of somebody who has proven who it is, so their kernels let its large datagrams in; and as it goes
+    on to speak over its channels, they go on to know it. Every datagram is made anew, under a count of its own: what is sent
+    twice is dropped before it is opened, which costs members less.
+    """
+
+    _times = 1
+
+    def __init__(self, kept: "KeptKeys", people: Sequence[Identity], **told: Any) -> None:
+        """`kept`: what it remembers. All else is as for a stranger."""
+        super().__init__(FORMER, people, port=kept.port, **told)
+        self._kept = kept
+
+    def _made(self) -> list[HeardDatagram]:
+        made: list[HeardDatagram] = []
+        now, kept, rng = monotonic(), self._kept, self._rng
+        for _ in range(BATCH // 4):
+            everywhere = [self._old(now)]
+            everywhere.append(rng.randbytes(rng.choice((100, LARGE_DATAGRAM))))
+            if self._heard:
+                everywhere.append(rng.choice(self._heard)[0])
+            made += [(data, place) for data in everywhere for place in self._places]
+            if kept.channels:
+                channel, place = rng.choice(kept.channels)
+                made.append((_sealed(channel.sending, self._word(), now), place))
+        made += [(kept.guard._handshake.knock(now), place) for place in self._places]
+        return made
+
+    def _old(self, now: float) -> bytes:
+        """As anybody, in the view that it was in."""
+        kept, rng = self._kept, self._rng
+        source = rng.randrange(len(kept.view.view))
+        if rng.random() < 0.5:
+            packet = forged(rng, source, kept.view.view.number, kept.view.tag, self._people, self._group)
+        else:
+            large = Packet(source, kept.view.view.number, bytes(LARGE_DATAGRAM), kind=DATA)
+            large.seq = large.lsn = 10**6
+            packet = encode(large, kept.view.tag, covers="nothing")
+        return _sealed(kept.sending[source], packet, now)
+
+    def _word(self) -> Datagram:
+        """Over a channel: that somebody is gone, or is there anew."""
+        name, incarnation = self._rng.choice([*self._people, ("ghost", 1)])
+        do = self._rng.choice(forging.OUTSIDE_WORDS)
+        return forging.outside_word(do, name, incarnation, self._group, self._kept.view.view.number)
+
+
+class KeptKeys:
+    """What a member of a secured group takes with it when it leaves: made while it is there."""
+
+    def __init__(self, guard: GroupGuard, port: int) -> None:
+        """`port`: from which it has sent."""
+        assert guard._keys is not None
+        assert not guard._keys.is_first  # there each member made a key of its own
+        self.guard = guard
+        self.port = port
+        self.view: ViewKeys = guard._keys
+        self.channels: list[tuple[Channel, HostPort]] = [
+            (channel, channel.address)
+            for channel in guard._channels.values()
+            if isinstance(channel.address, tuple)
+        ]
+        self.sending = [
+            SendingKey(self.view.secret_of(i), monotonic(), guard._kind) for i in range(len(self.view.view))
+        ]
+        for key in self.sending:
+            key._counter = EPOCH_DATAGRAMS // 2  # nobody has counted so far, so none of these is a repetition
+
+
+def _sealed(key: SendingKey, packet: Datagram, now: float) -> bytes:
+    return bytes(joined(key.seal(joined(packet), now)))
 
 
 def _ear(place: Via, interface: str) -> socket.socket:

@@ -28,6 +28,8 @@ from inga.net.join import join
 from inga.net.options import DEFAULTS
 from inga.runs.worker import WorkerLink
 
+GROUP = "bench"
+
 WARM_UP = 4
 """The first round has this part of the messages."""
 
@@ -92,7 +94,7 @@ def resident() -> float:
 def join_bench(config: dict[str, Any], **more: Any) -> Any:
     """The group that is measured, as its members are told of it."""
     return join(
-        "bench",
+        GROUP,
         config["name"],
         members=config["members"],
         via=config["via"],

@@ -5,10 +5,13 @@ import resource
 from time import monotonic
 from typing import Any
 
-from inga.lab.hostile import Stranger
-from inga.lab.jobs import join_bench
+from inga.lab.hostile import FORMER, Former, KeptKeys, Stranger
+from inga.lab.jobs import GROUP, join_bench
+from inga.model.errors import IngaError
+from inga.net.carrier import UdpCarrier
 from inga.net.group import Group
 from inga.runs.worker import WorkerLink
+from inga.secure.guard import GroupGuard
 
 BATCH = 32
 """Messages that are sent at once."""
@@ -19,23 +22,31 @@ async def talk(config: dict[str, Any], link: WorkerLink) -> None:
     sent."""
     async with join_bench(config) as group:
         await group.ready()
-        link.say("ready")
+        link.say("ready", who=group.stack.member.identity)
         await link.hear()
         listener = _Listener(group, config["size"])
         reading = asyncio.ensure_future(listener.read())
-        before, view = _memory(), group.view
+        before = _memory()
         end = monotonic() + config["seconds"]
         sent = 0
-        while monotonic() < end:
-            await group.send_many([_numbered(sent + i, config["size"]) for i in range(BATCH)])
-            sent += BATCH
+        ended = ""
+        try:
+            async with asyncio.timeout(config["seconds"]):
+                while monotonic() < end:
+                    await group.send_many([_numbered(sent + i, config["size"]) for i in range(BATCH)])
+                    sent += BATCH
+        except TimeoutError:
+            pass  # it waited for others when the time was over
+        except IngaError as error:
+            ended = str(error)
         link.say(
             "done",
             taken=listener.taken,
             wrong=listener.wrong,
-            views=group.view.number - view.number,
+            excluded=len(set(config["members"]) - set(group.view.names)),
             rejected=sum(group.rejected.values()),
             grown=_memory() - before,
+            ended=ended,
         )
         await link.hear()  # and read on: who does not read holds up those that are not done
         reading.cancel()
@@ -43,6 +54,9 @@ async def talk(config: dict[str, Any], link: WorkerLink) -> None:
 
 async def disturb(config: dict[str, Any], link: WorkerLink) -> None:
     """Flood the group; or, for comparison, keep one core as busy without it."""
+    people = [(name, incarnation) for name, incarnation in config["people"]]
+    told = {"group": GROUP, "via": config["via"]}
+    kept = await _left(config) if config["kind"] == FORMER else None
     link.say("ready")
     await link.hear()
     end = monotonic() + config["seconds"]
@@ -52,10 +66,22 @@ async def disturb(config: dict[str, Any], link: WorkerLink) -> None:
             count += 1
         link.say("done", sent=0)
     else:
-        with Stranger(config["kind"], config["count"], via=config["via"]) as stranger:
+        with Former(kept, people, **told) if kept else Stranger(config["kind"], people, **told) as stranger:
             stranger.flood(lambda: monotonic() >= end)
             link.say("done", sent=stranger.sent)
     await link.hear()
+
+
+async def _left(config: dict[str, Any]) -> KeptKeys:
+    """Join the group, leave it, and say what one knows then."""
+    async with join_bench(config, late=True) as group:
+        await group.ready()
+        guard, own = group.stack.guard, group.carrier
+        assert isinstance(guard, GroupGuard)
+        assert isinstance(own, UdpCarrier)
+        assert own._own is not None
+        kept = KeptKeys(guard, own._own.getsockname()[1])
+    return kept
 
 
 class _Listener:

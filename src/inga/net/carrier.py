@@ -17,6 +17,7 @@ from inga.model.packet import Buffer
 from inga.model.stats import Traffic
 from inga.net import sieve
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, why_not
+from inga.net.flood import FloodWatch
 from inga.net.hosts import Hosts
 from inga.net.log import report
 from inga.stack.guard import Guard
@@ -123,6 +124,7 @@ class UdpCarrier(Carrier):
         self._readers: dict[socket.socket, HostPort | None] = {}  # and whom each is deaf to
         self._own: socket.socket | None = None
         self._admitted: frozenset[str] | None = None  # who may send large datagrams; None: anybody
+        self._watch: FloodWatch | None = None  # of a secured group
         self._backlog: deque[tuple[Datagram, HostPort]] = deque()
         self._backlog_bytes = 0
         self._dropped = 0  # when the sockets were closed
@@ -154,15 +156,19 @@ class UdpCarrier(Carrier):
             self.bytes_in += total
             pace.note(len(burst))
             deliver(burst)
-            if self.guard is not None and self.guard.places is not self._admitted and not self._closed:
-                self._sift()
+            if self.guard is not None and not self._closed:
+                if self._watch is None:
+                    self._watch = FloodWatch(self.guard)
+                if self._watch.look(self._loop.time()) or self.guard.places is not self._admitted:
+                    self._sift()
 
     def _sift(self) -> None:
         """Let the kernel drop what nobody needs to read."""
         self._admitted = None if self.guard is None else self.guard.places
         for sock, own in self._readers.items():
             if own is not None or self._admitted is not None:
-                sieve.attach(sock, own, self._admitted)
+                strict = None if self._watch is None else self._watch.strict
+                sieve.attach(sock, own, self._admitted, strict)
 
     @property
     def dropped(self) -> int:

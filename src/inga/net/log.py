@@ -54,6 +54,10 @@ EVENTS: dict[str, tuple[int, str]] = {
     "trace.numbers": (logging.WARNING, "Parts of a group may give newcomers the same numbers in a trace"),
     "multicast.opened": (logging.INFO, "Where the group is heard, by which interface, and why that one"),
     "tcp.refused": (logging.WARNING, "A TCP connection was closed; at DEBUG from the second time on"),
+    "kernel.flooded": (
+        logging.WARNING,
+        "Far more comes than is of use, and the kernel keeps most of it out; at DEBUG from the second time on",
+    ),
     "kernel.unfiltered": (logging.DEBUG, "The kernel does not filter datagrams for us"),
     "orb.unjoined": (logging.WARNING, "An ORB could not join a group that a reference names"),
     "orb.deaf": (logging.WARNING, "An ORB hears no requests to a group any more"),

@@ -3,6 +3,7 @@
     our own multicasts     are kept out: nobody needs to hear itself
     small datagrams        come in from anywhere: with these processes prove who they are
     large datagrams        of a secured group come in from where somebody speaks who has proven who it is
+    in a flood             see `Strict`
 
 A stranger that sends large datagrams as quickly as it can would fill the buffers of members, and what members send would be lost.
 It is a classic packet filter, which looks at each datagram's length, source address and source port; it is replaced at once by
@@ -14,9 +15,11 @@ import socket
 import struct
 import sys
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from inga.net.address import HostPort
 from inga.net.log import report
+from inga.secure.handshake import CONFIRM, KIND_AT
 
 LARGE = 4096
 """Octets of the largest datagram that comes in from anywhere; whoever has not proven who it is needs no larger ones."""
@@ -27,7 +30,12 @@ ADMITTED_MAX = 512
 SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_MEMINFO = 26, 27, 55
 MEMINFO = struct.Struct("9I")  # the last: datagrams that were dropped
 
-LENGTH, HALF, WORD, STORE, LOAD, EQUAL, GREATER, RETURN = 0x80, 0x28, 0x20, 0x02, 0x60, 0x15, 0x25, 0x06
+SAMPLE, WORDS_SAMPLE = 32, 4
+"""In a flood one of so many comes in all the same: of what is of no use, and of words of handshakes if it is these that come."""
+
+LENGTH, HALF, OCTET, WORD, STORE, LOAD, AND = 0x80, 0x28, 0x30, 0x20, 0x02, 0x60, 0x54
+EQUAL, GREATER, RETURN = 0x15, 0x25, 0x06
+CHANCE = 0xFFFFFFFF - 0x1000 + 1 + 56  # where the kernel has a random number
 HOST, PORT = 0, 1  # where they are stored
 UDP_HEAD = 8
 SOURCE_PORT = 0  # counted from the UDP header
@@ -38,13 +46,27 @@ Instruction = tuple[int, int, int, int]
 """What to do, how many to skip if a comparison holds and if it does not, and with which number."""
 
 
-def attach(sock: socket.socket, own: HostPort | None, admitted: Iterable[str] | None) -> None:
+class Strict(NamedTuple):
+    """What comes in during a flood: all that members send and what others who have proven who they are send; words of
+    handshakes; and a sample of the rest, so that its end is noticed, and people are told of one that has no secret."""
+
+    members: frozenset[str]  # where they are, as `host:port`
+    noisy: frozenset[
+        str
+    ]  # where somebody is who has proven who it is, and abuses that: a sample of what it sends
+    samples_words: bool
+    words_begin: bytes  # those of this group; what kind of word it is stands at KIND_AT
+
+
+def attach(
+    sock: socket.socket, own: HostPort | None, admitted: Iterable[str] | None, strict: Strict | None = None
+) -> None:
     """From now on, let nothing in that comes from `own`, nor large datagrams from elsewhere than `admitted`, each as
-    `host:port`; None: from anywhere."""
+    `host:port`; None: from anywhere. In a flood also what `strict` says."""
     if sys.platform != "linux":
         return
     try:
-        _attach(sock, program(own, admitted))
+        _attach(sock, program(own, admitted, strict))
     except OSError as error:  # too long for this kernel; and what is attached keeps out who came since
         report("kernel.unfiltered", "no filter of large datagrams: %s", error)
         try:
@@ -65,7 +87,9 @@ def dropped(sock: socket.socket) -> int:
     return int(drops)
 
 
-def program(own: HostPort | None, admitted: Iterable[str] | None) -> list[Instruction]:
+def program(
+    own: HostPort | None, admitted: Iterable[str] | None, strict: Strict | None = None
+) -> list[Instruction]:
     """The filter, as the kernel reads it."""
     lines = [
         (HALF, 0, 0, SOURCE_PORT),
@@ -75,24 +99,71 @@ def program(own: HostPort | None, admitted: Iterable[str] | None) -> list[Instru
     ]
     if own is not None:
         lines += [*_if_from(own), (RETURN, 0, 0, NOTHING)]
-    places = None if admitted is None else [place for place in map(_place, admitted) if place is not None]
+    places = None if admitted is None else _places(admitted)
     if places is None or len(places) > ADMITTED_MAX:
         return [*lines, (RETURN, 0, 0, ALL)]
+    if strict is not None:
+        noisy = _places(strict.noisy)
+        for place in noisy:
+            lines += [*_if_from(place, 5), *_sample(SAMPLE)]
+        for place in places:
+            if place not in noisy:
+                lines += [*_if_from(place), (RETURN, 0, 0, ALL)]
+        return lines + _few(strict)
     lines += [(LENGTH, 0, 0, 0), (GREATER, 1, 0, UDP_HEAD + LARGE), (RETURN, 0, 0, ALL)]
     for place in places:
         lines += [*_if_from(place), (RETURN, 0, 0, ALL)]
     return [*lines, (RETURN, 0, 0, NOTHING)]
 
 
-def _if_from(place: HostPort) -> list[Instruction]:
-    """Skip the next instruction, unless the datagram is from there."""
+def _few(strict: Strict) -> list[Instruction]:
+    """What comes in of those who have not proven who they are."""
+    begin = strict.words_begin
+    sample = _sample(SAMPLE)
+    return [
+        (LENGTH, 0, 0, 0),
+        (GREATER, 0, 1, UDP_HEAD + LARGE),
+        (RETURN, 0, 0, NOTHING),
+        # No part of a datagram is looked at that it does not have: the kernel would drop it.
+        (GREATER, len(sample), 0, UDP_HEAD + len(begin)),
+        *sample,
+        (HALF, 0, 0, UDP_HEAD),
+        (EQUAL, len(sample), 0, int.from_bytes(begin[:2])),
+        *sample,
+        (OCTET, 0, 0, UDP_HEAD + KIND_AT),
+        (GREATER, 0, len(sample), CONFIRM),  # sealed, by somebody that we do not know there
+        *sample,
+        (WORD, 0, 0, UDP_HEAD + KIND_AT + 1),
+        (EQUAL, len(sample), 0, int.from_bytes(begin[KIND_AT + 1 : KIND_AT + 5])),
+        *sample,
+        *(_sample(WORDS_SAMPLE) if strict.samples_words else [(RETURN, 0, 0, ALL)]),
+    ]
+
+
+def _sample(of: int) -> list[Instruction]:
+    """Let one of so many in, a power of two."""
+    return [
+        (WORD, 0, 0, CHANCE),
+        (AND, 0, 0, of - 1),
+        (EQUAL, 0, 1, 0),
+        (RETURN, 0, 0, ALL),
+        (RETURN, 0, 0, NOTHING),
+    ]
+
+
+def _if_from(place: HostPort, follow: int = 1) -> list[Instruction]:
+    """Skip the instructions that follow, so many, unless the datagram is from there."""
     host, port = place
     return [
         (LOAD, 0, 0, PORT),
-        (EQUAL, 0, 3, port),
+        (EQUAL, 0, 2 + follow, port),
         (LOAD, 0, 0, HOST),
-        (EQUAL, 0, 1, int.from_bytes(socket.inet_aton(host))),
+        (EQUAL, 0, follow, int.from_bytes(socket.inet_aton(host))),
     ]
+
+
+def _places(texts: Iterable[str]) -> list[HostPort]:
+    return [place for place in map(_place, texts) if place is not None]
 
 
 def _place(text: str) -> HostPort | None:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 KNOCK, COOKIE, ANSWER, CONFIRM = 1, 2, 3, 4
 
+KIND_AT = 3
+"""Where in these the kind is."""
+
 ID = 16
 """Octets by which a process is known, made when it starts; and as many by chance, from which they follow."""
 
@@ -164,6 +167,11 @@ class Handshake(NotPickled):
 
     def _head(self, kind: int) -> bytes:
         return TALKS.pack(MAGIC, VERSION, kind, self._credentials.kind, self._group[:4])
+
+    @property
+    def begin(self) -> bytes:
+        """How each of our words begins; its kind, at `KIND_AT`, is that of a knock."""
+        return self._head(KNOCK)
 
     def read(self, data: Buffer) -> tuple[int, bytes]:
         """The kind of a word of this group, and the word; Forged if it is none, or of another one, or if its sender does not

@@ -6,7 +6,7 @@ in a view          one place of each member. Where it speaks over its channel is
                    was lost
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Protocol
 
 MOVED = 1.0
@@ -14,46 +14,63 @@ MOVED = 1.0
 
 
 class Located(Protocol):
-    """Somebody with an address: a channel."""
+    """Somebody with a name and an address: a channel."""
 
+    name: str
     address: Hashable
 
 
 class Whereabouts:
     """Whose large datagrams are let in."""
 
-    def __init__(self, by_name: Mapping[str, Located], by_address: Mapping[str, object]) -> None:
+    def __init__(self, by_name: Mapping[str, Located], by_address: Mapping[str, Located]) -> None:
         """The channels, by the names and by the addresses of the others; say so when addresses come or go."""
         self._by_name = by_name
         self._by_address = by_address
-        self._members: tuple[str, ...] = ()
+        self.members: frozenset[str] = frozenset()  # names in the view in force
         self._speaks: dict[
             str, tuple[Hashable, float]
         ] = {}  # where each member does in views, and when it did last
         self._all: frozenset[str] = frozenset()
+        self._of_members: frozenset[str] = frozenset()
         self.has_changed = False  # since that was made
 
     @property
     def all(self) -> frozenset[str]:
         """As `host:port`; the same object until it changes."""
-        if self.has_changed:
-            self.has_changed = False
-            places = {*self._by_address, *(as_text(address) for address, _ in self._speaks.values())}
-            if places != self._all:
-                self._all = frozenset(places)
+        self._look()
         return self._all
 
-    def enter(self, members: tuple[str, ...]) -> None:
+    @property
+    def of_members(self) -> frozenset[str]:
+        """Those of them from where members of the view in force speak."""
+        self._look()
+        return self._of_members
+
+    def _look(self) -> None:
+        if not self.has_changed:
+            return
+        self.has_changed = False
+        speak = {as_text(address) for address, _ in self._speaks.values()}
+        places = {*self._by_address, *speak}
+        of_members = {
+            place for place, channel in self._by_address.items() if channel.name in self.members
+        } | speak
+        # The other set counts as well: whose places these are may change while the places stay.
+        if places != self._all or of_members != self._of_members:
+            self._all, self._of_members = frozenset(places), frozenset(of_members)
+
+    def enter(self, members: Iterable[str]) -> None:
         """These are in the view in force; who was in another before has kept its keys, and is nobody."""
-        self._members = members
-        self._speaks = {name: known for name, known in self._speaks.items() if name in members}
+        self.members = frozenset(members)
+        self._speaks = {name: known for name, known in self._speaks.items() if name in self.members}
         self.has_changed = True
 
     def hear(self, name: str, address: Hashable, now: float) -> None:
         """Somebody of that name has said something in a view."""
         known = self._speaks.get(name)
         if known is None:
-            if name not in self._members:
+            if name not in self.members:
                 return
             channel = self._by_name.get(name)
             known = (address if channel is None or channel.address is None else channel.address), now

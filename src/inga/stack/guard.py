@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from inga.model.notice import Notice
 from inga.model.packet import Buffer
@@ -10,6 +10,14 @@ from inga.model.view import View
 
 if TYPE_CHECKING:
     from inga.stack.stack import Address, Datagram
+
+
+class Useless(NamedTuple):
+    """How many datagrams came of late that were of no use."""
+
+    by_place: dict[Hashable, int]
+    elsewhere: int  # from places that are not counted one by one
+    words: int  # of handshakes, whatever came of them
 
 
 class Ways(Protocol):
@@ -64,6 +72,20 @@ class Guard(Protocol):
     @property
     def places(self) -> frozenset[str]:
         """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
+        ...
+
+    @property
+    def places_of_members(self) -> frozenset[str]:
+        """Those of them that are members' of the view in force."""
+        ...
+
+    @property
+    def words_begin(self) -> bytes:
+        """How words of handshakes of this group begin, but for what kind of word it is."""
+        ...
+
+    def useless(self) -> Useless:
+        """What came that was of no use, since this was asked last."""
         ...
 
     @property

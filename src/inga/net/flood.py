@@ -1,0 +1,89 @@
+"""Sees that far more comes to a member of a secured group than is of any use, and says what its kernel is to keep out.
+
+What a stranger sends costs a member little, but not nothing: to read a datagram and see that it is none of the group's takes
+some three microseconds, and one core can send a hundred thousand small ones a second to every member at once. In a flood the
+kernel looks at what comes before it wakes us (see `sieve`), and the one that sends pays for that.
+
+A flood is noticed by what has come, and its end by the few of its datagrams that are let in on purpose.
+
+Rejected: to be strict always. Then nobody would be told that somebody speaks in the group without its secret, and a member that
+comes from another address would be let in late.
+"""
+
+import logging
+from collections.abc import Hashable
+
+from inga.net.log import report
+from inga.net.sieve import SAMPLE, WORDS_SAMPLE, Strict
+from inga.secure.whereabouts import as_text
+from inga.stack.guard import Guard
+
+EVERY = 0.25
+"""Seconds between two looks."""
+
+USELESS_A_SECOND = 2000
+"""Datagrams of no use that come from elsewhere than members; more are a flood."""
+
+NOISY_A_SECOND = 1000
+"""The same from one place, where somebody speaks who has proven who it is and is no member: one that wants to be let in says
+less."""
+
+WORDS_A_SECOND = 2000
+"""Words of handshakes, from anywhere. Of each kind a member works on a tenth of that."""
+
+STRICT_FOR = 2.0
+"""Seconds for which a flood is not over."""
+
+NOISY_MAX = 64
+"""Such places; what comes from others is let in."""
+
+
+class FloodWatch:
+    """Of one member. Told the time whenever something has come."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._next = self._since = 0.0
+        self._ends = self._words_end = 0.0  # of the flood
+        self._noisy: dict[str, float] = {}  # places, and until when they are
+        self._told = False
+        self.strict: Strict | None = None  # what the kernel is to go by
+
+    def look(self, now: float) -> bool:
+        """Whether the kernel is to go by something else from now on."""
+        if now < self._next:
+            return False
+        seconds = min(now - self._since, 1.0)
+        self._since, self._next = now, now + EVERY
+        useless, was = self._guard.useless(), self.strict
+        members = self._guard.places_of_members
+        if not members:  # no group to protect, and everybody is a stranger
+            self.strict = None
+            return was is not None
+        few = 1 if was is None else SAMPLE
+        some = WORDS_SAMPLE if was is not None and was.samples_words else 1
+        others = {place: count for place, count in _by_text(useless.by_place) if place not in members}
+        if few * (sum(others.values()) + useless.elsewhere) >= USELESS_A_SECOND * seconds:
+            self._ends = now + STRICT_FOR
+        if some * useless.words >= WORDS_A_SECOND * seconds:
+            self._words_end = now + STRICT_FOR
+        for place, count in others.items():
+            share = few if place in self._noisy else 1
+            if place in self._guard.places and share * count >= NOISY_A_SECOND * seconds:
+                self._noisy[place] = now + STRICT_FOR
+        visitors = self._guard.places - members  # one that was let in may say as much as it likes
+        self._noisy = {place: end for place, end in self._noisy.items() if now < end and place in visitors}
+        if now < max(self._ends, self._words_end) or self._noisy:
+            noisy = frozenset(list(self._noisy)[-NOISY_MAX:])
+            self.strict = Strict(members, noisy, now < self._words_end, self._guard.words_begin)
+        else:
+            self.strict = None
+        if was is None and self.strict is not None:
+            level = logging.DEBUG if self._told else None
+            report("kernel.flooded", "a flood of datagrams: most are kept out by the kernel", level=level)
+            self._told = True
+        return self.strict != was
+
+
+def _by_text(by_place: dict[Hashable, int]) -> list[tuple[str, int]]:
+    return [(as_text(place), count) for place, count in by_place.items()]
