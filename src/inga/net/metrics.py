@@ -73,24 +73,27 @@ METRICS: tuple[Metric, ...] = (
     _one("inga_unread_packets", GAUGE, "Packets delivered and not yet taken", lambda s: s.unread_packets),
     _one("inga_unread_bytes", GAUGE, "Bytes delivered and not yet taken", lambda s: s.unread_bytes),
     _one(
-        "inga_held_bytes", GAUGE, "Bytes that wait for what has to be delivered first", lambda s: s.held_bytes
+        "inga_held_bytes",
+        GAUGE,
+        "Bytes that wait for a packet that has to be delivered first",
+        lambda s: s.held_bytes,
     ),
     _one("inga_held_seconds", GAUGE, "Time without a delivery while bytes are held", lambda s: s.held_for),
-    _one("inga_blocked_seconds", GAUGE, "Time since sending waits for a window", lambda s: s.blocked_for),
-    _each_window("inga_window_used", "On its way, in the unit of the window", lambda w: w.used),
-    _each_window("inga_window_limit", "How much may be on its way, in the same unit", lambda w: w.limit),
+    _one("inga_blocked_seconds", GAUGE, "Time since a window closed", lambda s: s.blocked_for),
+    _each_window("inga_window_used", "In flight, in the unit of the window", lambda w: w.used),
+    _each_window("inga_window_limit", "How much may be in flight, in the same unit", lambda w: w.limit),
     _each_window("inga_window_waiting_packets", "Packets that a window keeps back", lambda w: w.waiting),
     _one(
         "inga_repairs_asked_total",
         COUNTER,
-        "Requests for packets that did not come",
+        "Requests for missing packets",
         lambda s: s.repairs_asked,
     ),
     _one("inga_repairs_given_total", COUNTER, "Packets that were sent again", lambda s: s.repairs_given),
     Metric(
         "inga_packets_sent_total",
         COUNTER,
-        "Packets that have left, with messages (data, repairs included) and without (control)",
+        "Packets sent, with messages (data, repairs included) and without (control)",
         ("kind",),
         lambda s: [(("data",), s.packets_data), (("control",), s.packets_control)],
     ),
@@ -110,19 +113,17 @@ METRICS: tuple[Metric, ...] = (
     _one(
         "inga_datagrams_received_total",
         COUNTER,
-        "Datagrams that have come",
+        "Datagrams received",
         lambda s: s.traffic.datagrams_in,
     ),
-    _one("inga_datagrams_sent_total", COUNTER, "Datagrams that have left", lambda s: s.traffic.datagrams_out),
+    _one("inga_datagrams_sent_total", COUNTER, "Datagrams sent", lambda s: s.traffic.datagrams_out),
     _one(
         "inga_received_bytes_total",
         COUNTER,
-        "Bytes of datagrams that have come",
+        "Bytes of datagrams received",
         lambda s: s.traffic.bytes_in,
     ),
-    _one(
-        "inga_sent_bytes_total", COUNTER, "Bytes of datagrams that have left", lambda s: s.traffic.bytes_out
-    ),
+    _one("inga_sent_bytes_total", COUNTER, "Bytes of datagrams sent", lambda s: s.traffic.bytes_out),
     _one(
         "inga_datagrams_dropped_total",
         COUNTER,
@@ -130,7 +131,7 @@ METRICS: tuple[Metric, ...] = (
         lambda s: s.traffic.dropped,
     ),
     _each_peer("inga_peer_here", GAUGE, "1 if the member was met and has not left", lambda m: m.here),
-    _each_peer("inga_peer_silent_seconds", GAUGE, "Time since anything of it was heard", lambda m: m.silent),
+    _each_peer("inga_peer_silent_seconds", GAUGE, "Time since anything was heard of it", lambda m: m.silent),
     _each_peer(
         "inga_peer_messages_delivered_total",
         COUNTER,
@@ -145,7 +146,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     _each_peer("inga_peer_blocks", GAUGE, "1 if sending waits for it", lambda m: m.blocks),
     _each_peer(
-        "inga_peer_awaited", GAUGE, "1 if what is held waits for something of it", lambda m: m.awaited
+        "inga_peer_awaited", GAUGE, "1 if a held packet waits for one of its packets", lambda m: m.awaited
     ),
     _each_peer(
         "inga_peer_waited_seconds_total", COUNTER, "Time that sending has waited for it", lambda m: m.waited
