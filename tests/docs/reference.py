@@ -196,9 +196,9 @@ def commands() -> str:
     subs = next(each for each in actions if isinstance(each, argparse._SubParsersAction)).choices
     lines = [
         MADE, "", "# Commands", "",
-        "`inga COMMAND --help` prints what stands here. Every command has `--json`, which prints one JSON object on standard "
+        "`inga COMMAND --help` prints the same text. Every command has `--json`, which prints one JSON object on standard "
         "output, and `--quiet`. Exit codes: 0 done, or all promises kept; 1 a guarantee is violated; 2 bad usage or bad input; "
-        "3 unknown, since something is missing; 130 interrupted.", "",
+        "3 undecided, since data is missing; 130 interrupted.", "",
         "| command | |", "|---|---|",
         *(f"| [`{name}`](#inga-{name}) | {text} |" for name, text in COMMANDS.items()), "",
     ]  # fmt: skip

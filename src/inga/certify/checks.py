@@ -70,7 +70,7 @@ def _in(module: str, name: str) -> Judge:
 _ALL = [
     Check(
         "integrity",
-        "what is delivered was sent, to this process, and is delivered once, with the vector it was sent with",
+        "every delivered message was sent to this process, is delivered once, and has the vector it was sent with",
         "bad deliveries",
         _in("pairs", "integrity"),
         needs=Needs.DELIVERIES,
@@ -78,7 +78,7 @@ _ALL = [
     ),
     Check(
         "complete",
-        "what was sent to a process is delivered there, unless it left or crashed before",
+        "every message is delivered at all its destinations, except those that left or crashed before",
         "missing (message, destination) pairs",
         _in("pairs", "complete"),
         needs=Needs.SENDS,
@@ -93,7 +93,7 @@ _ALL = [
     ),
     Check(
         "stamps",
-        "the vector of a send is the join of all that its process had sent and received",
+        "the vector of a send is the join of the vectors of all that its process had sent and received",
         "sends with a wrong vector",
         _in("late", "stamps"),
         needs=Needs.SENDS,
@@ -101,7 +101,7 @@ _ALL = [
     ),
     Check(
         "causal",
-        "nothing is delivered before something that precedes it",
+        "no message is delivered before a message that causally precedes it",
         "late deliveries",
         _in("late", "causal"),
         needs=Needs.DELIVERIES,
@@ -109,14 +109,14 @@ _ALL = [
     ),
     Check(
         "atomic",
-        "what one surviving destination delivered, all of them deliver; what is confirmed, all destinations accepted",
+        "a message that one surviving destination delivered, all of them deliver; a confirmed message, all destinations accepted",
         "(message, destination) pairs that lack it",
         _in("atomic", "atomic"),
         needs=Needs.OUTCOMES,
     ),
     Check(
         "object",
-        "requests that conflict begin in the same order wherever they conflict, and after those that precede them",
+        "conflicting requests begin in the same order wherever they conflict, and after requests that precede them",
         "requests that begin too late, against another process or against precedence",
         _in("orders", "objects"),
         needs=Needs.REQUESTS,
@@ -124,37 +124,37 @@ _ALL = [
     ),
     Check(
         "total",
-        "any two messages are delivered in the same order wherever both are, among those who go on together",
+        "any two messages are delivered in the same order wherever both are delivered, among members that go on together",
         "deliveries after something that a process listed earlier has the other way round",
         _in("orders", "total"),
         needs=Needs.DELIVERIES,
     ),
     Check(
         "views",
-        "members agree on who is in a view, and on the one before; what is sent in a view is delivered in it, by all "
-        "who go on together or by none",
+        "members agree on the members of a view, and on the view before; a message sent in a view is delivered in it, by all "
+        "members that go on together or by none",
         "rows of views, and (message, process, view), that disagree",
         _in("views", "views"),
         needs=Needs.VIEWS,
     ),
     Check(
         "clocks",
-        "imported events: own entries are 1, 2, 3, ...; no clock goes back; what a clock names exists, and the "
-        "clock knows what that knew",
+        "imported events: own entries are 1, 2, 3, ...; no clock goes back; every event that a clock names exists, and the "
+        "clock is at least that event's clock",
         "repeated numbers, and (event, named event) pairs",
         _in("clocks", "clocks"),
         needs=Needs.EVENTS,
     ),
     Check(
         "quiet",
-        "control traffic ends within a second of the last time a message got further",
+        "control traffic ends within a second of the last progress of a message",
         "control rows after that",
         _in("quiet", "quiet"),
         columns=("time",),
     ),
     Check(
         "time",
-        "the times of a process do not go back",
+        "the timestamps of a process never decrease",
         "rows with an earlier time than one before them",
         _in("backwards", "time"),
         needs=Needs.ROWS,

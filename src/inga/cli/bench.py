@@ -1,4 +1,4 @@
-"""Measure, as a table of ratios against baselines of the same run.
+"""Run benchmarks, and print a table of ratios against baselines of the same run.
 
   inga bench goals
   inga bench sim
@@ -15,8 +15,8 @@
   inga bench scale --page scale.html
   inga bench report
 
-goals is one table of what we want to reach, with the goal in the place of a baseline. goals, throughput, latency, views and
-scale start real processes that talk over loopback multicast. --profile adds where one member's time goes. report opens
+goals compares the measurements with inga's performance goals instead of a baseline. goals, throughput, latency, views and
+scale start real processes that communicate over loopback multicast. --profile shows where one member's time goes. report opens
 pages in Chromium.
 """
 
@@ -52,15 +52,21 @@ NAMES = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help=", ".join(NAMES))
-    add("--quick", action="store_true", help="a fifth of the work")
+    add("--quick", action="store_true", help="do a fifth of the work")
     add(
         "--members",
         type=_numbers,
         metavar="N,N",
-        help="sizes of groups (2,4,8; latency and remiop 2,4; co 4,8; check 8,64; pipeline 8,64,1000; "
+        help="group sizes (2,4,8; latency and remiop 2,4; co 4,8; check 8,64; pipeline 8,64,1000; "
         "scale 2,4,8,...,256)",
     )
-    add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
+    add(
+        "--sizes",
+        type=_numbers,
+        default=[100, 1024],
+        metavar="B,B",
+        help="message sizes in bytes (default 100,1024)",
+    )
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
     add(
         "--pairs",
@@ -73,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--events",
         type=_numbers,
         metavar="E,E",
-        help="check, pipeline: sizes of traces (default 1000000, of check also 10000000)",
+        help="check, pipeline: trace sizes in events (default 1000000; check also 10000000)",
     )
     add("--large", action="store_true", help="check, pipeline: also 10 and 100 million events")
     add(
@@ -87,19 +93,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--traces",
         type=Path,
         metavar="DIR",
-        help="pipeline: keep the traces in DIR, and use those that are there",
+        help="pipeline: keep the traces in DIR, and reuse existing ones",
     )
     add(
         "--soak",
         type=float,
         metavar="SECONDS",
-        help="views: only count who is excluded in so many seconds of full load",
+        help="views: only count exclusions in so many seconds of full load",
     )
     add(
         "--page",
         type=Path,
         metavar="FILE",
-        help="scale: write the curves to FILE, as HTML that needs nothing else",
+        help="scale: write the curves to FILE, as self-contained HTML",
     )
     add("--profile", action="store_true", help="throughput: show where one member's time goes")
 

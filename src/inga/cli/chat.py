@@ -1,13 +1,13 @@
-"""Talk in a group from a terminal. Nobody sees an answer before the question.
+"""Chat in a group from a terminal. Nobody sees an answer before the question.
 
   inga chat lunch alice
   inga chat lunch bob --via tcp --address 127.0.0.1:7002 --seeds 127.0.0.1:7001
   inga chat lunch cathy --members alice,bob,cathy
 
-People find each other by multicast, at the addresses of --seeds, or in a file that they share (--seeds file:PATH); or all
-name the same members in the same order. /help lists what can be typed; Ctrl-D leaves. A
-message marked with ‖ was written without knowing something shown above it. Where standard input is no
-terminal, its lines are sent and plain lines are printed; --json prints all that was said at the end.
+Members find each other by multicast, at the addresses of --seeds, or in a shared file (--seeds file:PATH); or all
+give the same --members in the same order. /help lists the commands; Ctrl-D leaves. A
+message marked with ‖ was written by somebody who had not seen some message shown above it. If standard input is not a
+terminal, its lines are sent and received messages are printed as plain lines; --json prints all messages at the end.
 """
 
 import argparse
@@ -66,31 +66,35 @@ HELD_SECONDS = 3.0
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("group", metavar="GROUP", help="the name of the group")
-    add("name", metavar="NAME", help="who you are")
-    add("--members", metavar="A,B,C", help="everybody, and nobody else; A=HOST:PORT,... for unicast and tcp")
+    add("name", metavar="NAME", help="your name")
+    add("--members", metavar="A,B,C", help="all members, and no others; A=HOST:PORT,... for unicast and tcp")
     add("--seeds", metavar="S", help="unicast, tcp: look for others at HOST:PORT,... or in file:PATH")
-    add("--address", metavar="HOST:PORT", help="unicast, tcp: where you are to be reached, with --seeds")
+    add("--address", metavar="HOST:PORT", help="unicast, tcp: your own address, with --seeds")
     add(
         "--via",
         metavar="V",
         help="udp://239.x.y.z:port, unicast or tcp (default: a multicast address made from the group's name)",
     )
     add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
-    add("--interface", metavar="I", help="multicast by this one, a name or address (default: as routed)")
+    add(
+        "--interface",
+        metavar="I",
+        help="network interface for multicast, by name or address (default: as routed)",
+    )
     add(
         "--secret",
         type=Path,
         metavar="FILE",
-        help="all who talk have this secret, made by `inga keys secret`",
+        help="the secret that all members share, made by `inga keys secret`",
     )
-    add("--identity", type=Path, metavar="FILE", help="who you are, made by `inga keys member`")
-    add("--history", type=Path, metavar="FILE", help="keep what you type there, for the next time")
+    add("--identity", type=Path, metavar="FILE", help="your certificate and key, made by `inga keys member`")
+    add("--history", type=Path, metavar="FILE", help="keep the lines you type in FILE, for the next time")
     add(
         "--linger",
         type=float,
         default=LINGER,
         metavar="S",
-        help=f"seconds piped input waits at its end for members that lack something (default {LINGER:g})",
+        help=f"at the end of piped input, wait so many seconds for members that lack messages (default {LINGER:g})",
     )
 
 

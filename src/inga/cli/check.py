@@ -1,4 +1,4 @@
-"""Certify a trace: did the run keep what it claims?
+"""Certify a trace: did the run keep the guarantees that it claims?
 
   inga check run7
   inga check run7 --engine local
@@ -7,11 +7,11 @@
   inga check run7 --write certificates && inga trend certificates
   inga check hdfs://cluster/run7 --master spark://cluster:7077 --json
 
-Spark shares the work among cores and machines, and takes some seconds to start. --engine local does the same in this
-process, without Spark and Java: the quicker way up to some ten million events, and what is done where there is no Spark or no Java. The
-answers are equal.
+Spark distributes the work over cores and machines, and takes some seconds to start. --engine local does the same in this
+process, without Spark and Java. It is faster up to some ten million events, and the default if Spark or Java is missing. The
+verdicts are the same.
 
-Ends with 0 if all checks pass, 1 if one fails, 3 if something that is missing leaves one open.
+Exits with 0 if all checks pass, with 1 if one fails, with 3 if missing data leaves one undecided.
 """
 
 import argparse
@@ -37,7 +37,9 @@ GROUPS_SHOWN = 10
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", help="a directory, or anything Spark can read")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write a page about it, too: inga report")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="also write an HTML report to FILE, as inga report does"
+    )
     add_check_options(parser)
     add_table_options(parser)
 
@@ -46,17 +48,27 @@ def add_check_options(parser: argparse.ArgumentParser) -> None:
     """What all commands that certify have in common."""
     parser.epilog = listed("checks", {check.name: check.statement for check in CHECKS.values()})
     add = parser.add_argument
-    add("--checks", metavar="A,B", help="which of those below, or all (default: what the run claims)")
+    add(
+        "--checks",
+        metavar="A,B",
+        help="checks from the list below, or all (default: those that the trace claims to pass)",
+    )
     add_engine_options(parser)
-    add("--witnesses", type=int, default=5, metavar="K", help="violations to explain per check (default 5)")
+    add(
+        "--witnesses",
+        type=int,
+        default=5,
+        metavar="K",
+        help="violations to explain for each check (default 5)",
+    )
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
     """Where results of many runs are gathered: `check_tables` looks at these."""
     parser.add_argument(
-        "--write", metavar="DIR", help="add the results to the Parquet tables there: inga trend"
+        "--write", metavar="DIR", help="append the results to the Parquet tables in DIR, for inga trend"
     )
-    parser.add_argument("--date", metavar="D", help="with --write: the day they stand under (default: today)")
+    parser.add_argument("--date", metavar="D", help="with --write: the date of the results (default: today)")
 
 
 def check_tables(options: argparse.Namespace) -> None:

@@ -1,10 +1,10 @@
-"""A script that completes commands, options and their choices in a shell. It is printed; each shell reads it in its own way.
+"""Print a script that completes commands, options and their choices in a shell.
 
   eval "$(inga completion bash)"                                   # in ~/.bashrc
   inga completion zsh > ~/.zfunc/_inga                             # a directory of fpath
   inga completion fish > ~/.config/fish/completions/inga.fish
 
-It is made from the parsers of the commands, so it knows the options of this version.
+The script is made from the parsers of the commands, so it knows the options of this version.
 """
 
 import argparse

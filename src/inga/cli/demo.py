@@ -1,11 +1,11 @@
-"""The main job, end to end: talk, trace, certify, show.
+"""Run live groups under several orders, certify their traces, and show the result in one HTML report.
 
   inga demo
   inga demo --members 5 --messages 1000 --loss 0.05 --out somewhere --no-open
 
-Real member processes talk over loopback multicast, with injected loss and delay, under one order after
+Member processes exchange messages over loopback multicast, with injected loss and delay, under one order after
 the other. Each run writes a trace, Spark certifies the traces, and one HTML report shows what happened.
-Ends with 0 if every order kept what it promises.
+Exits with 0 if every order kept its guarantees.
 """
 
 import argparse
@@ -45,8 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--no-open", action="store_true", help="do not open the report in a browser")
     add("--members", type=int, default=4, metavar="N", help="size of the group (default 4)")
     add("--messages", type=int, default=4000, metavar="M", help="sends per member (default 4000)")
-    add("--loss", type=float, default=0.02, metavar="P", help="share of copies lost (default 0.02)")
-    add("--seed", type=int, default=1, metavar="S", help="of the workload and the faults (default 1)")
+    add("--loss", type=float, default=0.02, metavar="P", help="share of packet copies lost (default 0.02)")
+    add("--seed", type=int, default=1, metavar="S", help="seed of the workload and the faults (default 1)")
     add("--via", default=VIA, metavar="V", help="loopback multicast (default), unicast, or tcp")
     add_engine_options(parser)
 

@@ -1,13 +1,13 @@
-"""What a capture file holds of CORBA: MIOP fragments, GIOP messages by MIOP and IIOP, ReMIOP's control packets.
+"""Show the CORBA traffic in a capture file: MIOP fragments, GIOP messages over MIOP and IIOP, ReMIOP's control packets.
 
   inga dissect traffic.pcap
   inga dissect traffic.pcapng --port 12345 --json
   tcpdump -i lo -w - -c 100 udp | inga dissect -
 
 Reads pcap and pcapng with Ethernet, Linux cooked, loopback and bare IP frames; looks at UDP and TCP over IPv4
-and IPv6. A datagram is taken for MIOP if it begins so; with --port, whatever goes to that port is.
-Packets that a receiver would drop are shown with the counter that goes up by them. A file of which no frame can be
-looked into is refused.
+and IPv6. A datagram counts as MIOP if it begins like MIOP, or goes to --port.
+A packet that a receiver would drop is shown with the counter that the receiver would increment. A file without any readable
+frame is refused.
 """
 
 import argparse
@@ -25,7 +25,7 @@ READ = "Ethernet, Linux cooked captures, loopback and bare IP"
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="a capture; - reads one from standard input")
-    add("--port", type=int, metavar="P", help="take every datagram to this port for MIOP")
+    add("--port", type=int, metavar="P", help="treat every datagram to this port as MIOP")
 
 
 def run(options: argparse.Namespace) -> int:

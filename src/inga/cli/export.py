@@ -1,4 +1,4 @@
-"""A trace for other tools: lines of JSON, one object per step; a log for ShiViz; a timeline for Perfetto.
+"""Convert a trace for other tools: lines of JSON, one object per step; a log for ShiViz; a timeline for Perfetto.
 
   inga export run7 run7.jsonl --format jsonl
   inga export run7 - --format jsonl --alias dewan | grep Buffered
@@ -6,7 +6,7 @@
   inga export run7 run7.log --format shiviz
   inga export run7 run7.json --format perfetto
 
-Steps come by process and position, under our names or those of a paper (--alias). Needs no Spark.
+Steps are sorted by process and position, and have inga's names or those of a paper (--alias). Needs no Spark.
 ShiViz reads its log with the default expression; Perfetto is at ui.perfetto.dev.
 """
 
@@ -33,9 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("trace", metavar="TRACE", help="a directory with a trace")
     add("file", metavar="FILE", help="where to write; - is standard output")
-    add("--format", required=True, choices=sorted(FORMATS), help="of FILE")
-    add("--alias", choices=sorted(ALIASES), help="name the steps as that paper does")
-    add("--force", action="store_true", help="replace FILE if it is there")
+    add("--format", required=True, choices=sorted(FORMATS), help="format of FILE")
+    add("--alias", choices=sorted(ALIASES), help="use the names of this paper for the steps")
+    add("--force", action="store_true", help="overwrite FILE if it exists")
 
 
 def run(options: argparse.Namespace) -> int:

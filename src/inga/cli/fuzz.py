@@ -1,12 +1,12 @@
-"""Spoil everything that inga reads, where its structure is known, and see that nothing but documented errors comes of it.
+"""Search for decoder bugs: mutate valid input of everything that inga reads, and check that only documented errors result.
 
   inga fuzz --runs 20000000
   inga fuzz --only told,pcap --seed 5
   inga fuzz --replay told:7b7d
 
 Each seed is one mutation of octets that inga's own encoders made. A decoder may refuse them with the errors it documents, in
-time and memory that grow with the octets; what it accepts it also encodes, to something that it reads as the same.
-A failure is printed with its seed, shrunk, with the command that replays it. Ends with 0 if nothing was found.
+time and memory proportional to their length; what it accepts must survive being encoded and decoded again.
+A failure is shrunk, and printed with its seed and the command that replays it. Exits with 0 if nothing was found.
 """
 
 import argparse
@@ -30,9 +30,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"decoders: {', '.join(FAMILIES)}, or one of theirs",
     )
     add("--runs", type=int, default=100_000, metavar="R", help="how many seeds (default 100000)")
-    add("--seed", type=int, default=0, metavar="S", help="the first of them (default 0)")
-    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="processes (default: one a core)")
-    add("--replay", metavar="D:HEX", help="decode these octets, as a search has printed them")
+    add("--seed", type=int, default=0, metavar="S", help="the first seed (default 0)")
+    add(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="J",
+        help="number of processes (default: one for each core)",
+    )
+    add("--replay", metavar="D:HEX", help="decode these octets, as printed by a search")
 
 
 def _names(text: str) -> list[str]:

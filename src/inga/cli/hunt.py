@@ -1,4 +1,4 @@
-"""Many seeds, each another small group to which other things happen, until one breaks a promise or stands still.
+"""Search for protocol bugs: simulate many small groups with random faults, until one breaks a guarantee or gets stuck.
 
   inga hunt --runs 20000
   inga hunt --until-failure --seed 1000000
@@ -8,13 +8,13 @@
   inga hunt --states --objects --runs 50000
   inga hunt --plan '{"order": "fifo", "members": 2, "actions": [[0.1, 0, "send", [40, null, 1]]]}'
 
-Each seed draws an order, its settings and what happens: sends to all, to some and to oneself, joins, leaves, crashes,
-changes of the order, slow readers, loss, pauses, cuts and more. In some nobody is named: members start, find each other
-and found the group. With --order all of them are of that order, and schedules and object
-calls are tried as well. With --forged each group is secured, and one who knows the wire but no secret, and one who has
-left, send what they can make up: nothing of that may change a delivery. With --states newcomers are given the state of an application, or the last
+Each seed determines an order, its settings and the events: sends to all, to subsets and to oneself, joins, leaves, crashes,
+changes of the order, slow readers, loss, pauses, partitions and more. In some groups members are not listed: they start, find each other
+and found the group. With --order all groups use that order, and schedules and object
+calls are tried as well. With --forged each group is secured, and an attacker without the secret and a former member
+send forged datagrams, which must not change any delivery. With --states newcomers get the state of an application, or the last
 messages; with --objects members call objects. A failure is shrunk, and the command that
-replays it is printed; with --keep-going the seeds that fail are listed. Ends with 0 if nothing was found.
+replays it is printed; with --keep-going the failing seeds are listed. Exits with 0 if nothing was found.
 """
 
 import argparse
@@ -34,14 +34,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--order", metavar="O", help=f"one of {', '.join(names())} (default: all)")
     add("--runs", type=int, default=1000, metavar="R", help="how many seeds (default 1000)")
-    add("--seed", type=int, default=0, metavar="S", help="the first of them (default 0)")
-    add("--plan", metavar="P", help="play this one, as a hunt has printed it")
-    add("--until-failure", action="store_true", help="go on until one fails")
-    add("--keep-going", action="store_true", help="try all the seeds, and list those that fail")
-    add("--forged", action="store_true", help="secured groups, each with somebody who forges datagrams")
+    add("--seed", type=int, default=0, metavar="S", help="the first seed (default 0)")
+    add("--plan", metavar="P", help="play this plan, as printed by a hunt")
+    add("--until-failure", action="store_true", help="go on until a seed fails")
+    add("--keep-going", action="store_true", help="try all seeds, and list those that fail")
+    add("--forged", action="store_true", help="secured groups, each with an attacker that forges datagrams")
     add("--states", action="store_true", help="groups in which newcomers get a state, or the last messages")
     add("--objects", action="store_true", help="groups whose members call objects")
-    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="processes (default: one a core)")
+    add(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="J",
+        help="number of processes (default: one for each core)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""A log of another system as a trace, for `inga check`, `inga metrics` and the others.
+"""Convert the log of another system to a trace, for `inga check`, `inga metrics` and the other commands.
 
   inga import shiviz chord.log chord
   inga import shiviz app.log app --regex '(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*})'
@@ -12,8 +12,8 @@
   inga import shiviz logs/ run7
   kubectl logs app | inga import shiviz - run7
 
-FILE may be compressed by gzip, a directory, of which all files are read by name, or - for standard input. OUT appears when
-it is whole; several executions become directories below it. --try shows what is found in the beginning of FILE and writes
+FILE is a file, also compressed by gzip, a directory, whose files are all read in the order of their names, or - for standard input. OUT appears only
+when it is complete; several executions become directories below it. --try shows what the beginning of FILE contains and writes
 nothing. Needs no Spark.
 """
 
@@ -31,25 +31,25 @@ from inga.trace.importers.table import FIELDS, KINDS
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = listed("formats", {each.name: each.reads for each in IMPORTERS.values()})
     add = parser.add_argument
-    add("format", metavar="FORMAT", choices=IMPORTERS, help="one of those below")
+    add("format", metavar="FORMAT", choices=IMPORTERS, help="a format from the list below")
     add("file", metavar="FILE", help="the log")
     add("out", metavar="OUT", nargs="?", help="the trace: a directory that does not exist yet")
     add(
         "--try",
         action="store_true",
         dest="only_try",
-        help="show what is found in the beginning of FILE, write nothing",
+        help="show what the beginning of FILE contains, write nothing",
     )
     default = DEFAULT.replace("%", "%%")
     add(
         "--regex",
         metavar="R",
-        help=f"{takers('regex')}: one event, in the syntax of JavaScript or Python (default {default})",
+        help=f"{takers('regex')}: expression for one event, in the syntax of JavaScript or Python (default {default})",
     )
     add(
         "--executions",
         metavar="R",
-        help=f"{takers('executions')}: what separates executions; each becomes a trace",
+        help=f"{takers('executions')}: expression that separates executions; each becomes a trace",
     )
     add(
         "--trust-header",
@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--noise",
         action="store_true",
-        help=f"{takers('noise')}: there may be more lines that are no events than events",
+        help=f"{takers('noise')}: accept a log in which most lines are not events",
     )
     texts = f"{takers('roles')}: texts of events"
     add("--send", metavar="R", help=f"{texts} that send a (?<message>...) to all others")
@@ -80,24 +80,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="K=A,B",
-        help=f"{table}what the kinds {', '.join(KINDS)} are called in the table, if not so",
+        help=f"{table}what the table calls the kinds {', '.join(KINDS)}",
     )
     add("--zone", metavar="Z", help=f"{table}the time zone of times without one (default UTC)")
     add(
         "--time-format",
         metavar="F",
-        help=f"{table}how times are written, as for strptime (default: ISO 8601, numbers)",
+        help=f"{table}format of times, as for strptime (default: ISO 8601, numbers)",
     )
     add(
         "--bad",
         type=int,
         default=0,
         metavar="N",
-        help="leave out up to N lines that cannot be read (default 0)",
+        help="skip up to N lines that cannot be parsed (default 0)",
     )
-    add("--claims", metavar="A,B", help="guarantees to claim beside those that the format allows")
-    add("--disclaim", metavar="A,B", help="guarantees of the format that are not to be claimed")
-    add("--encoding", default="utf-8", metavar="E", help="of FILE (default utf-8)")
+    add("--claims", metavar="A,B", help="guarantees to claim besides those that the format implies")
+    add("--disclaim", metavar="A,B", help="guarantees of the format not to claim")
+    add("--encoding", default="utf-8", metavar="E", help="encoding of FILE (default utf-8)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,12 +1,12 @@
-"""What a reference to an object or a group says, and the same reference in its other form.
+"""Show the contents of a CORBA reference to an object or a group, and the same reference in its other form.
 
   inga ior corbaloc:miop:1.0@1.0-TestDomain-1/225.6.7.8:12345
   inga ior IOR:000000000000001349444c3a... --json
   inga ior --type IDL:test/Hello:1.0 corbaloc:iiop:1.2@localhost:2809/hello
   some-server --print-reference | inga ior -
 
-Shown are its type and its profiles with their components. What is not known is shown by its number and size,
-and is part of the IOR that is printed.
+Shows its type, and its profiles with their components. Unknown profiles and components are shown by number and size,
+and kept in the IOR that is printed.
 """
 
 import argparse

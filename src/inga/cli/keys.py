@@ -1,4 +1,4 @@
-"""Make what members of a group prove themselves by, and show it.
+"""Make and show the secrets and certificates with which members of a group prove who they are.
 
   inga keys secret lunch.secret                       a secret that all members share
   inga keys authority lunch                           or an authority, in the directory lunch,
@@ -6,7 +6,7 @@
   inga keys member bob --authority lunch --host bob.example.org --host 192.0.2.7
   inga keys show alice.pem                            what is in a file, without its private parts
 
-No file is written over. Files with private parts are for their owner alone.
+Existing files are never overwritten. Files with private parts are readable by their owner alone.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     member.add_argument("--out", type=Path, metavar="FILE", help="the file for it (default: NAME.pem)")
     _add_days(member, MEMBER_DAYS)
-    show = kinds.add_parser("show", help="what is in a file, without its private parts")
+    show = kinds.add_parser("show", help="the contents of a file, without its private parts")
     show.add_argument("file", type=Path, metavar="FILE")
     for each in (secret, authority, member, show):  # --json may stand behind the word, too
         each.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)

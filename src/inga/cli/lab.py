@@ -1,4 +1,4 @@
-"""Reproduce what a paper or a lecture claims: tables, figures, and a verdict for each claim.
+"""Reproduce the claims of a paper or a lecture: tables, figures, and a verdict for each claim.
 
   inga lab all --quick
   inga lab ladder
@@ -10,18 +10,18 @@
   inga lab members --quick
   inga lab members --only 'total split' --detect 2
 
-all: ladder, co, sco, obg and remiop, and one page with every claim of the five sources beside what was found: all.html. What was found
-before by the same program is not found again, unless with --fresh. Within a minute with --quick, else up to half an hour, on an idle machine of two cores.
+all: ladder, co, sco, obg and remiop, and one page with every claim of the five sources beside our result: all.html. Stored results
+of the same version are reused, except with --fresh. Takes a minute with --quick, otherwise up to half an hour, on an idle machine of two cores.
 ladder: every counterexample to the weaker ways of ordering messages, played and drawn, and the same under
 the right rule. Start here to understand vector time: open ladder.html.
-co: what causal broadcast by sequence numbers costs, in rounds, messages kept, CPU and bytes; simulated on Spark.
-sco: four ways to confirm a message to some of a group, simulated on Spark: Figures 5 to 8 of the paper.
-obg: how much has to be ordered between objects and what that costs, simulated on Spark; the theorems of the paper on random runs.
+co: the cost of causal broadcast by sequence numbers, in rounds, messages kept, CPU and bytes; simulated on Spark.
+sco: four ways to confirm a message to a subset of a group, simulated on Spark: Figures 5 to 8 of the paper.
+obg: how much has to be ordered between objects, at what cost, simulated on Spark; the theorems of the paper on random runs.
 remiop: round trips of ReMIOP at five rates, of plain MIOP and of bare sockets, in virtual time and between real
 processes; over a narrow path too, where fast senders lose packets. Some minutes, half a minute with --quick.
 members: eight processes start at once, are killed, stopped and cut off from each other, under five orders and both policies;
-what is promised of that, and what was measured. Ends with 1 if something does not hold. A quarter of an hour; cutting the network
-takes the rights of root.
+the guarantees, and what was measured. Exits with 1 if a guarantee does not hold. A quarter of an hour; cutting the network
+needs root.
 """
 
 import argparse
@@ -38,20 +38,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("experiment", metavar="EXPERIMENT", help=", ".join(EXPERIMENTS))
     add("--out", type=Path, metavar="DIR", help="where pages and figures go (default inga-lab/EXPERIMENT)")
-    add("--quick", action="store_true", help="leave out what takes long")
-    add("--fresh", action="store_true", help="all: repeat what was found before, too")
-    add("--long", action="store_true", help="members: a network that is cut for 70 seconds, too")
+    add("--quick", action="store_true", help="leave out experiments that take long")
+    add("--fresh", action="store_true", help="all: repeat experiments even if their results are stored")
+    add("--long", action="store_true", help="members: also cut the network for 70 seconds")
     add(
         "--only",
         default="",
         metavar="WORDS",
-        help="members: the trials that have these in their name, as in 'total split'",
+        help="members: only trials with these words in their name, such as 'total split'",
     )
     add(
         "--detect",
         type=float,
         metavar="S",
-        help="members: silence that is forgiven (default 1 s); more on a busy machine",
+        help="members: seconds of silence after which a member is excluded (default 1); give more on a busy machine",
     )
     add(
         "--master",

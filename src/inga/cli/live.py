@@ -8,9 +8,9 @@
   inga live --order sco --members 8 --subset 3 --messages 20000 --no-oracle
   inga live --members 4 --messages 100000 --rate 2000 --metrics 9464     and, beside it, inga top 9464-9467
 
-Members send back to back, or at the rate that is given; faults are injected where datagrams arrive. Ends with 0 if the
-order kept all it promises, 1 if not. Times are in milliseconds. Rates and CPU are those of the members from the first message to the last;
-with --no-oracle they keep no diary either, nobody judges the run, and what is measured is the group alone.
+Members send back to back, or at the given rate; faults are injected where datagrams arrive. Exits with 0 if the
+order kept all its guarantees, with 1 if not. Times are in milliseconds. Rates and CPU are those of the members from the first message to the last.
+With --no-oracle members do not record what they delivered, and the run is not checked, so that the group alone is measured.
 """
 
 import argparse
@@ -44,18 +44,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="V",
         help="udp://239.x.y.z:port (port 0: a free one), unicast, or tcp (default loopback multicast)",
     )
-    parser.add_argument("--unsafe", action="store_true", help="let in orders that are there to learn from")
+    parser.add_argument("--unsafe", action="store_true", help="allow orders that exist for teaching only")
     parser.add_argument(
-        "--no-oracle", action="store_true", help="do not judge the run: only count and measure"
+        "--no-oracle", action="store_true", help="do not check the run: only count and measure"
     )
     parser.add_argument(
         "--metrics",
         type=int,
         metavar="PORT",
-        help="members serve their figures: the first at this port of this machine, the others at those after it",
+        help="members serve their metrics over HTTP: the first at this port of this machine, the others at the ports after it",
     )
     parser.add_argument(
-        "--timeout", type=float, default=60.0, metavar="S", help="seconds without any progress"
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="give up after so many seconds without progress (default 60)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Measure a trace: delays per level, repair and control, holds and what held, windows, rates.
+"""Measure a trace: delays per level, repair and control traffic, holds and their causes, windows, rates.
 
   inga metrics run7
   inga metrics run7 --engine local
@@ -6,8 +6,8 @@
   inga metrics run7 --write certificates
   inga metrics hdfs://cluster/run7 --master spark://cluster:7077 --json
 
-Tables are printed in short, and written whole to DIR as Parquet and CSV. Delays between processes are only given
-where their clocks are one: virtual, or of one machine (--one-machine says so).
+Prints a summary of the tables; --out writes them completely, as Parquet and CSV. Delays between processes are given only
+if these share a clock: virtual time, or one machine (--one-machine says so).
 """
 
 import argparse

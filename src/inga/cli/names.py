@@ -1,11 +1,11 @@
-"""Serve names: a CORBA naming service, in which groups and objects are found by name.
+"""Run a CORBA naming service, in which clients look up groups and objects by name.
 
   inga names
   inga names --port 0 --json
   inga names --tls alice.pem           for whoever has a certificate of the same authority (inga keys)
   omniNames' clients:  nameclt -ORBInitRef NameService=corbaloc::127.0.0.1:2809/NameService list
 
-Prints the service's IOR and corbaloc URL, then serves until Ctrl-C. Names are kept in memory: they end with it.
+Prints the service's IOR and corbaloc URL, then serves until Ctrl-C. Names are kept in memory only.
 """
 
 import argparse
@@ -29,17 +29,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         metavar="HOST",
-        help="listen there (default 127.0.0.1: this machine only)",
+        help="listen on this address (default 127.0.0.1: this machine only)",
     )
     add(
         "--port",
         type=int,
         default=CORBALOC_PORT,
         metavar="PORT",
-        help=f"0 takes a free one (default {CORBALOC_PORT})",
+        help=f"listen on this port, 0 for a free one (default {CORBALOC_PORT})",
     )
-    add("--tls", metavar="FILE", help="speak TLS only, with the identity that `inga keys member` has made")
-    add("--published", metavar="HOST", help="the host that references name (default: that of --host)")
+    add("--tls", metavar="FILE", help="accept TLS only, with this identity, made by `inga keys member`")
+    add("--published", metavar="HOST", help="the host name in references (default: that of --host)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,13 +1,13 @@
-"""Restore the causal order of a capture with Spark: a table as it is, or a stream that grows.
+"""Restore the causal order of a capture with Spark: a complete table, or a stream that grows.
 
   inga order run7 ordered
   inga order messages.jsonl ordered --group room
   inga order incoming/ ordered --stream --give-up 5000
   inga order run7 seen-by-bob --step deliver --process bob
 
-CAPTURE is a trace, or a table (Parquet, lines of JSON) with the columns src, seq and deps. OUT gets a directory of
-Parquet: all columns, and order, height, concurrent, gap. With --stream it goes on as CAPTURE grows until it is
-interrupted; started again, even after a kill, it goes on where it was, and nothing is lost or there twice.
+CAPTURE is a trace, or a table (Parquet, lines of JSON) with the columns src, seq and deps. OUT becomes a directory of
+Parquet: all columns, and order, height, concurrent, gap. With --stream the command follows CAPTURE until it is
+interrupted. Started again, even after a kill, it continues where it was; no row is lost or written twice.
 """
 
 import argparse
@@ -20,26 +20,28 @@ from inga.model.errors import UsageError
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("capture", metavar="CAPTURE", help="a trace, or a table of messages")
-    add("out", metavar="OUT", help="a new directory; with --stream, also one to go on with")
-    add("--group", metavar="COLUMN", help="each value of this column has an order of its own")
-    add("--kind", choices=("trace", "parquet", "json"), help="what CAPTURE is (default: as it looks)")
-    add("--step", default="send", metavar="S", help="of a trace: order the rows of this step (default send)")
-    add("--process", metavar="NAME", help="of a trace: only what happened there")
+    add("out", metavar="OUT", help="a new directory; with --stream, also that of an earlier run to continue")
+    add("--group", metavar="COLUMN", help="order the rows of each value of this column separately")
+    add("--kind", choices=("trace", "parquet", "json"), help="format of CAPTURE (default: detected)")
+    add("--step", default="send", metavar="S", help="trace: order the rows of this step (default send)")
+    add("--process", metavar="NAME", help="trace: only the rows of this process")
     add(
         "--from-first",
         action="store_true",
         help="begin with the first number seen of each sender, not with 1",
     )
-    add("--stream", action="store_true", help="go on as CAPTURE grows")
-    add("--once", action="store_true", help="with --stream: stop when all that is there has been read")
+    add("--stream", action="store_true", help="follow CAPTURE as it grows")
+    add(
+        "--once", action="store_true", help="with --stream: stop when everything written so far has been read"
+    )
     add(
         "--give-up",
         type=float,
         metavar="T",
-        help="with --stream: wait T ms for what is missing, not for ever",
+        help="with --stream: wait T ms for a missing message, not for ever",
     )
     add("--poll", type=float, default=1000, metavar="T", help="with --stream: look every T ms (default 1000)")
-    add("--checkpoint", metavar="DIR", help="with --stream: state is kept there (default OUT/_checkpoint)")
+    add("--checkpoint", metavar="DIR", help="with --stream: keep the state in DIR (default OUT/_checkpoint)")
     add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
 
 

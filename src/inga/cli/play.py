@@ -4,8 +4,8 @@
   inga play 'A!1 1>B B!2 2>C' --order fifo
   inga play --port 8080 --no-open
 
-The page comes from a server on this machine alone, which plays each schedule with the real protocol stacks; it ends with
-Ctrl-C. The address contains a secret, so that no other page of the browser can ask. `inga sim --schedule` plays one without a
+A server on this machine plays each schedule with the real protocol stacks; Ctrl-C ends it. The
+address contains a secret, so that no other page in the browser can use the server. `inga sim --schedule` plays a schedule without a
 browser.
 """
 
@@ -22,9 +22,9 @@ PORT_MAX = 65_535
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("schedule", nargs="?", default="", metavar="SCHEDULE", help="to begin with (default: lunch)")
-    add("--order", default="", metavar="O", help="to begin with, such as fifo or vector")
-    add("--port", type=int, default=0, metavar="P", help="of the server (default: any that is free)")
+    add("schedule", nargs="?", default="", metavar="SCHEDULE", help="the first schedule (default: lunch)")
+    add("--order", default="", metavar="O", help="the first order, such as fifo or vector")
+    add("--port", type=int, default=0, metavar="P", help="port of the server (default: any free one)")
     add("--no-open", action="store_true", help="do not open a browser")
 
 

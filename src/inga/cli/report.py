@@ -3,8 +3,8 @@
   inga report run7
   inga report fifo-run causal-run -o compared.html --checks all
 
-The file needs nothing else and no network. Several traces are compared, and the first difference of two is marked. Ends as
-`inga check` would. docs/report.md explains what is in it.
+The file is self-contained. Several traces are compared, and the first difference of two is marked. The exit code is that of
+`inga check`. docs/report.md explains the report.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=EVENTS_MAX,
         metavar="E",
-        help=f"at most so many in the diagram (default {EVENTS_MAX})",
+        help=f"draw at most E events in the diagram (default {EVENTS_MAX})",
     )
     add_check_options(parser)
 

@@ -7,7 +7,7 @@
   inga sim --slow bob --slow-policy skip --patience 2
   inga sim --order object --objects 2 --members 5 --loss 0.05 --trace objects
 
-Ends with 0 if the order kept all it promises, 1 if not. Times are in milliseconds.
+Exits with 0 if the order kept all its guarantees, with 1 if not. Times are in milliseconds.
 """
 
 import argparse
@@ -37,7 +37,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_trial_options(parser)
     add_mishap_options(parser)
     parser.add_argument("--datagram", type=int, default=DATAGRAM, metavar="BYTES", help="largest datagram")
-    parser.add_argument("--coarse", action="store_true", help="bundles stay open over takes")
+    parser.add_argument(
+        "--coarse", action="store_true", help="do not close a bundle when the application takes a message"
+    )
     parser.add_argument("--schedule", metavar="TEXT", help="play this schedule over lossless links instead")
 
 
@@ -48,28 +50,48 @@ def add_trial_options(
     add = parser.add_argument
     add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
     add("--members", type=int, default=4, metavar="N", help="size of the group (default 4)")
-    many = "100; if something befalls members, enough to talk on afterwards"
+    many = "100; with injected failures, enough to go on after them"
     add("--messages", type=int, metavar="M", help=f"sends per member (default {many})")
     add("--size", type=int, default=64, metavar="B", help="bytes of each message (default 64)")
     pace = "as fast as the group takes them" if rate is None else f"{rate:g}"
     add("--rate", type=float, default=rate, metavar="R", help=f"sends per second and member (default {pace})")
     add("--subset", type=int, metavar="K", help="each message goes to K random others")
-    add("--matrix", action="store_true", help="vector: count per pair, for messages to some")
-    add("--loss", type=float, default=0.0, metavar="P", help="share of copies lost")
-    add("--dup", type=float, default=0.0, metavar="P", help="share of copies doubled")
-    add("--reorder", type=float, default=0.0, metavar="P", help="share of copies delayed beyond the maximum")
-    add("--delay", type=milliseconds, default=delay, metavar="MIN:MAX", help=f"of a link (default {delay})")
-    add("--window", type=int, metavar="BYTES", help="on their way per sender")
+    add(
+        "--matrix",
+        action="store_true",
+        help="vector: count messages per pair of members, for messages to subsets",
+    )
+    add("--loss", type=float, default=0.0, metavar="P", help="share of packet copies lost")
+    add("--dup", type=float, default=0.0, metavar="P", help="share of packet copies duplicated")
+    add(
+        "--reorder",
+        type=float,
+        default=0.0,
+        metavar="P",
+        help="share of packet copies delayed beyond the maximum of --delay",
+    )
+    add(
+        "--delay",
+        type=milliseconds,
+        default=delay,
+        metavar="MIN:MAX",
+        help=f"delay of a link (default {delay})",
+    )
+    add("--window", type=int, metavar="BYTES", help="bytes in flight per sender, at most")
     add("--echo", action="store_true", help="members get their own messages too")
-    add("--join", type=int, default=0, metavar="K", help="members that come later")
-    add("--deliver", metavar="LEVEL", help="when a message is delivered; the order's own level by default")
+    add("--join", type=int, default=0, metavar="K", help="K members join later")
+    add(
+        "--deliver",
+        metavar="LEVEL",
+        help="how far a message must get before it is delivered (default: the order's own level)",
+    )
     add(
         "--option",
         type=named_value,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of the order's own protocol, such as window=8; may be repeated",
+        help="an option of the order's protocol, such as window=8; may be repeated",
     )
     add(
         "--objects",
@@ -81,64 +103,73 @@ def add_trial_options(
         "--misdeclare",
         type=pair_of_methods,
         metavar="A/B",
-        help="with --objects: let two methods pass for compatible that are not, such as put/put",
+        help="with --objects: wrongly declare two conflicting methods compatible, such as put/put",
     )
-    add("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
-    add("--trace", type=Path, metavar="DIR", help="write a trace there")
-    add("--trace-level", choices=("full", "deliveries"), default="full", help="how much of it (default full)")
+    add("--seed", type=int, default=0, metavar="S", help="seed of all random choices (default 0)")
+    add("--trace", type=Path, metavar="DIR", help="write a trace to DIR")
+    add(
+        "--trace-level",
+        choices=("full", "deliveries"),
+        default="full",
+        help="what the trace contains (default full)",
+    )
 
 
 def add_mishap_options(parser: argparse.ArgumentParser) -> None:
     """What may befall members on the way; which of them, follows from the seed."""
-    add = parser.add_argument_group("what befalls members").add_argument
-    add("--crash", type=int, default=0, metavar="K", help="members that crash (live: SIGKILL)")
-    add("--return", type=int, default=0, dest="back", metavar="K", help="of these, those that come back")
+    add = parser.add_argument_group("injected failures").add_argument
+    add("--crash", type=int, default=0, metavar="K", help="K members crash (live: SIGKILL)")
+    add("--return", type=int, default=0, dest="back", metavar="K", help="K of the crashed members come back")
     add(
         "--pause",
         type=int,
         default=0,
         metavar="K",
-        help="members that stand still for a while (live: SIGSTOP)",
+        help="K members are suspended for a while (live: SIGSTOP)",
     )
     add(
-        "--pause-for", type=float, default=PAUSE, metavar="S", help=f"for so many seconds (default {PAUSE:g})"
+        "--pause-for",
+        type=float,
+        default=PAUSE,
+        metavar="S",
+        help=f"length of each --pause in seconds (default {PAUSE:g})",
     )
     add(
         "--partition",
         metavar="A,B/C,D@2+3",
-        help="cut the network into these parts at second 2, for 3 seconds; who is not named stays with the first part "
+        help="cut the network into these parts at second 2, for 3 seconds; members not listed belong to the first part "
         "(live: network namespaces, so as root)",
     )
     add(
         "--policy",
         choices=("primary", "all"),
-        help="which parts go on meanwhile (default: as the order prefers)",
+        help="which parts go on during --partition (default: that of the order)",
     )
-    add("--slow", metavar="NAME", help="a member whose application reads slowly")
+    add("--slow", metavar="NAME", help="this member's application reads slowly")
     add(
         "--slow-policy",
         choices=POLICIES,
         default="wait",
-        help="what becomes of it: all wait (default); with expel and skip it stops to read, is excluded, and comes back "
-        "with skip when it reads again",
+        help="what happens to the slow member: all wait for it (default); with expel and skip it stops reading and is "
+        "excluded, and with skip it comes back when it reads again",
     )
     add(
         "--patience",
         type=float,
         default=PATIENCE,
         metavar="S",
-        help=f"seconds that all wait before (default {PATIENCE:g})",
+        help=f"seconds that all wait before they exclude a slow member (default {PATIENCE:g})",
     )
     add(
         "--detect",
         type=float,
         metavar="S",
-        help=f"seconds of silence after which a member is excluded (default {DETECT:g} if any of these is asked for)",
+        help=f"seconds of silence after which a member is excluded (default {DETECT:g} with any of these options)",
     )
     add(
         "--rejoin",
         action=argparse.BooleanOptionalAction,
-        help="who was excluded comes back by itself (default: with --pause and --partition)",
+        help="excluded members come back by themselves (default: with --pause and --partition)",
     )
 
 

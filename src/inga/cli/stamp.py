@@ -1,11 +1,11 @@
-"""Compute vectors for a trace whose rows say what was sent and received, but not what precedes what.
+"""Compute vector clocks for a trace whose rows say what was sent and received, but not which message precedes which.
 
   inga stamp run7 run7-stamped
   inga stamp run7 run7-stamped --engine local
   inga check run7-stamped --checks fifo,stamps,causal
 
-OUT is a trace like any other, with `deps` and `height` on sends, receipts and deliveries; those that were there are
-computed anew. Clocks of imported events stay as they are. It appears when it is whole.
+OUT is a trace like any other, with `deps` and `height` on sends, receipts and deliveries; existing values are
+computed anew. Clocks of imported events are kept. OUT appears only when it is complete.
 """
 
 import argparse

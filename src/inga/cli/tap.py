@@ -1,11 +1,11 @@
-"""Listen in a group as a silent member, and append what is delivered to a log that Spark can read.
+"""Join a group as a silent member, and append every delivered message to a log that Spark can read.
 
   inga tap lunch lunch.log --members alice,bob,tap
   inga tap lunch lunch.log --members alice,bob --late
   inga tap lunch lunch.log --via unicast --members alice=127.0.0.1:7001,tap=127.0.0.1:7002
 
-The others list the tap as a member too, or it joins --late. LOG is a directory; a tap that was there before goes on in
-it. In a job: inga.pipeline.register(spark), then spark.readStream.format("inga").load(LOG). Ctrl-C ends it.
+The other members list the tap as a member too, or it joins --late. LOG is a directory; a restarted tap appends
+to it. In a job: inga.pipeline.register(spark), then spark.readStream.format("inga").load(LOG). Ctrl-C ends the tap.
 """
 
 import argparse
@@ -27,14 +27,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("group", metavar="GROUP", help="the name of the group")
     add("log", metavar="LOG", help="a directory for the log")
-    add("--members", required=True, metavar="A,B,C", help="everybody; A=HOST:PORT,... for unicast and tcp")
-    add("--name", default="tap", metavar="NAME", help="who the tap is (default tap)")
+    add("--members", required=True, metavar="A,B,C", help="all members; A=HOST:PORT,... for unicast and tcp")
+    add("--name", default="tap", metavar="NAME", help="name of the tap (default tap)")
     add("--via", metavar="V", help="udp://239.x.y.z:port, unicast or tcp (default: as inga chat)")
     add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
-    add("--interface", metavar="I", help="multicast by this one, a name or address (default: as routed)")
-    add("--late", action="store_true", help="join a group that runs already; the members are its founders")
-    add("--address", metavar="HOST:PORT", help="with --late, where the tap is reached, if not by multicast")
-    add("--flush", type=float, default=500, metavar="T", help="write at the latest after T ms (default 500)")
+    add(
+        "--interface",
+        metavar="I",
+        help="network interface for multicast, by name or address (default: as routed)",
+    )
+    add("--late", action="store_true", help="join a running group; --members lists its founders")
+    add("--address", metavar="HOST:PORT", help="with --late: the tap's own address, for unicast and tcp")
+    add(
+        "--flush",
+        type=float,
+        default=500,
+        metavar="T",
+        help="write records after T ms at the latest (default 500)",
+    )
     add("--records", type=int, metavar="K", help="end after so many records (default: when interrupted)")
 
 

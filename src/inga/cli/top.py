@@ -1,12 +1,12 @@
-"""Watch a group while it runs: who is a member, how fast, what waits, and for whom.
+"""Monitor a running group: members, rates, what waits, and for which members.
 
   inga live --members 4 --messages 100000 --rate 2000 --metrics 9464        in one terminal,
   inga top 9464-9467                                                        in another
   inga top db1:9464 db2:9464 db3:9464 --every 5
 
-Each member is asked for its figures where it serves them (inga.serve_metrics): a port of this machine, the first and the last of
-several, or host:port. The group is not disturbed: nobody joins it. The key q ends it. Without a terminal, and with --once, it prints
-two looks apart by --every seconds, as one table.
+Polls the figures that each member serves (inga.serve_metrics) at a PLACE: a port of this machine, the first and the last of
+several ports, or host:port. It does not join the group. The key q ends it. Without a terminal, and with --once, it takes
+two samples, --every seconds apart, and prints one table.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Look:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("places", nargs="+", metavar="PLACE", help="PORT, FIRST-LAST or HOST:PORT")
-    parser.add_argument("--every", type=float, default=EVERY, metavar="S", help="seconds between two looks")
+    parser.add_argument("--every", type=float, default=EVERY, metavar="S", help="seconds between two samples")
     parser.add_argument("--once", action="store_true", help="print one table, and end")
 
 

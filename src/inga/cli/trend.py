@@ -5,8 +5,8 @@
   inga trend certificates --group lunch --last 30 --json
   inga trend certificates --page trend.html
 
-DIR is where `inga check --write DIR` and `inga metrics --write DIR` have put their tables. Ends with 0 if the last run passed, with
-1 if it failed, with 3 if something was left open.
+DIR has the tables of `inga check --write DIR` and `inga metrics --write DIR`. Exits with 0 if the last run passed, with
+1 if it failed, with 3 if a check was left undecided.
 """
 
 import argparse
@@ -25,10 +25,10 @@ RUN_SHOWN = 12
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("directory", metavar="DIR", help="where `inga check --write` has put its tables")
+    add("directory", metavar="DIR", help="the directory given to `inga check --write`")
     add("--group", metavar="G", help="only runs of this group")
     add("--last", type=int, metavar="N", help="only the last N runs")
-    add("--page", type=Path, metavar="FILE", help="draw it, too, as one HTML file")
+    add("--page", type=Path, metavar="FILE", help="also write it as one HTML file")
 
 
 class RunVerdict(NamedTuple):

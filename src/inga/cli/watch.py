@@ -6,10 +6,10 @@
   inga watch run7 --until-complete --checkpoint run7.watch --webhook https://example.org/hook
   inga watch run7 --until-complete --report run7.html
 
-Looks at the segments that are new, again and again. A violation is shown, and ends it with 1, seconds after the
-segment appeared that holds it. When the trace is complete, it ends with the verdict of inga check. With
---checkpoint, what was read is not read again after a restart, not even after a kill. With --until-complete it goes on
-after violations, and tells of each new one once: on standard error, and to --webhook as JSON.
+Checks new segments of the trace as they appear. A violation is shown seconds after the segment that contains it was written,
+and ends the command with exit code 1. When the trace is complete, it ends with the verdict of inga check. With
+--checkpoint it does not read anything twice after a restart, even after a kill. With --until-complete it goes on
+after violations, and reports each new one once: on standard error, and to --webhook as JSON.
 """
 
 import argparse
@@ -33,12 +33,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("trace", metavar="TRACE", help="a directory, or anything Spark can read")
     add_check_options(parser)
-    add("--until-complete", action="store_true", help="go on after a violation, and judge the whole trace")
-    add("--poll", type=float, default=1000, metavar="T", help="look every T ms (default 1000)")
-    add("--checkpoint", metavar="DIR", help="remember there what was read and told, for a restart")
-    add("--webhook", metavar="URL", help="post every new violation there as JSON")
+    add("--until-complete", action="store_true", help="go on after a violation, and check the whole trace")
     add(
-        "--report", type=Path, metavar="FILE", help="write a page about what is there at the end: inga report"
+        "--poll",
+        type=float,
+        default=1000,
+        metavar="T",
+        help="look for new segments every T ms (default 1000)",
+    )
+    add("--checkpoint", metavar="DIR", help="keep the progress in DIR, to go on after a restart")
+    add("--webhook", metavar="URL", help="post every new violation to URL as JSON")
+    add(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="at the end, write an HTML report about the trace so far, as inga report does",
     )
 
 
