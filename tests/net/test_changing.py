@@ -10,7 +10,7 @@ import pytest
 import inga
 from inga.trace import Row, read_manifest, rows
 
-from .helpers import Place, Run, take, text, texts
+from .helpers import Party, Place, Run, take, text, texts
 from .trials import ROUGH
 
 pytestmark = pytest.mark.network
@@ -134,5 +134,22 @@ def test_gates_that_stay_closed(run: Run, place: Place, group_name: str) -> None
                 alice.gate("open")
             bob.gate("open")
             bob.gate("closed")
+
+    run(main())
+
+
+def test_receipts_know_the_order_they_were_sent_under(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2) as (alice, _bob):
+            causal = await alice.send(b"under an order that confirms")
+            await alice.use("relay")
+            await causal.reached("confirmed")
+            relayed = await alice.send(b"under one that does not")
+            await alice.use("co")
+            with pytest.raises(inga.UsageError, match="a receipt here can reach: none"):
+                await relayed.reached("confirmed")
+            with pytest.raises(inga.UsageError, match="a receipt here can reach: confirmed"):
+                await causal.reached("acknowledged")
+            await (await alice.send(b"now it can be")).reached("acknowledged")
 
     run(main())

@@ -405,7 +405,9 @@ class Group(ObjectCalls):
         before, self.recipe = self.recipe, find(view.recipe)
         if self.recipe is not before:
             self.disclaim()
-        self.receipts.levels = stack.chain.levels
+        if self.receipts.levels != stack.chain.levels:
+            self.receipts = self._receipts.renew("the order has changed")
+            self.receipts.levels = stack.chain.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self._know_objects()
         report(
@@ -444,11 +446,9 @@ class Group(ObjectCalls):
     def _begin_anew(self) -> None:
         """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""
         self._identity = self.stack.member.identity
-        before, self.receipts = self.receipts, self._receipts.renew()
-        before.ended = "the others went on without us before it was known, and it may be lost"
-        for future in before.waiting:
-            if not future.done():
-                future.set_exception(UsageError(f"whether it got there will not be known: {before.ended}"))
+        self.receipts = self._receipts.renew(
+            "the others went on without us before it was known, and it may be lost"
+        )
 
     def _fail(self, error: IngaError) -> None:
         if self._error is not None:
@@ -463,12 +463,12 @@ class Group(ObjectCalls):
         self._dismiss_calls(why)
         if self._states is not None:
             self._states.close()
-        for future in (*self._driver.writers, *watchers, *self._changes, *self.receipts.waiting):
+        for future in (*self._driver.writers, *watchers, *self._changes):
             if not future.done():
                 future.set_exception(UsageError(why))
         self._driver.writers.clear()
         self._company.watchers.clear()
-        self.receipts.ended = why
+        self.receipts.end(why, why)
         self._reading.wake()
 
     def _check_open(self) -> None:

@@ -11,19 +11,19 @@ class LiveReceipt(Receipt):
     """What `Group.send` returns: how far the message got, to be awaited."""
 
     __slots__ = ()
-    # of one group: `Receipts` makes a class for each
-    levels: ClassVar[tuple[str, ...]] = ()  # those the recipe can reach
+    # of one group under one order: `Receipts` makes a class for each
+    levels: ClassVar[tuple[str, ...]] = ()  # those the order can reach
     waiting: ClassVar[set[asyncio.Future[None]]] = set()
     ended: ClassVar[str] = ""  # why nothing more will be reached
 
     async def reached(self, level: str) -> None:
         """Wait until the message got so far. `confirmed`: every member that it is for has it."""
+        if self.has(level):
+            return
         if level not in self.levels:
             known = ", ".join(self.levels) or "none"
             what = "a level of this group's order" if level in LEVELS else "a level"
             raise UsageError(f"{level!r} is not {what}; a receipt here can reach: {known}")
-        if self.has(level):
-            return
         if self.ended:
             raise UsageError(f"whether it was {level} will not be known: {self.ended}")
         future = asyncio.get_running_loop().create_future()
@@ -34,9 +34,17 @@ class LiveReceipt(Receipt):
         finally:
             self.waiting.discard(future)
 
+    @classmethod
+    def end(cls, why: str, told: str) -> None:
+        """Nothing more will be reached: those who wait are told."""
+        cls.ended = why
+        for future in cls.waiting:
+            if not future.done():
+                future.set_exception(UsageError(told))
+
 
 class Receipts:
-    """Makes the receipts of one group: the stack is given this once, whatever becomes of the member."""
+    """Makes the receipts of one group: the stack is given this once, whatever becomes of the member and the order."""
 
     def __init__(self) -> None:
         self.kind = _kind()
@@ -44,9 +52,10 @@ class Receipts:
     def __call__(self) -> LiveReceipt:
         return self.kind()
 
-    def renew(self) -> type[LiveReceipt]:
-        """What is sent from now on has receipts of another kind."""
-        self.kind = _kind()
+    def renew(self, why: str) -> type[LiveReceipt]:
+        """What is sent from now on has receipts of another kind; those there are reach nothing more, and why."""
+        before, self.kind = self.kind, _kind()
+        before.end(why, f"whether it got there will not be known: {why}")
         return self.kind
 
 
