@@ -297,6 +297,27 @@ def test_a_group_that_closes_ends_its_calls(run: Run, party: Party) -> None:
     run(main())
 
 
+def test_a_group_that_ends_ends_transactions_whose_blocks_are_at_something_else(
+    run: Run, party: Party
+) -> None:
+    """What they ask for afterwards, or their end, would wait for ever."""
+
+    async def main() -> None:
+        async with party(2, order="object", objects={"hits": Counter}) as (alice, bob):
+            with pytest.raises(inga.UsageError, match="the group is closed"):
+                async with bob.transaction() as tx:
+                    await tx.call("hits", "inc")
+                    await bob.close(linger=0.1)
+            with pytest.raises(inga.UsageError, match="the group has failed: no luck"):
+                async with alice.transaction() as tx:
+                    await tx.call("hits", "inc")
+                    alice.stack.fail(inga.IngaError("no luck"))
+                    alice._driver.end_turn()
+                    await tx.call("hits", "inc")
+
+    run(main())
+
+
 def test_a_member_that_leaves_ends_what_others_wait_for_there(run: Run, party: Party) -> None:
     async def main() -> None:
         Waiter.gate = asyncio.get_running_loop().create_future()

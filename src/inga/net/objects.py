@@ -37,6 +37,7 @@ class ClientCalls:
     ) -> None:
         self.order = order
         self.waiting: set[asyncio.Future[Any]] = set()
+        self._ended: str | None = None  # why nothing will come of what anybody waits for from now on
         self._loop = loop
         self._schedule = schedule
         order.host.foreign = self._when_done
@@ -97,7 +98,8 @@ class ClientCalls:
             self._schedule()
 
     def dismiss(self, why: str) -> None:
-        """Nothing will come of what anybody waits for."""
+        """Nothing will come of what anybody waits for, or is about to wait for in a transaction that has begun."""
+        self._ended = why
         for future in self.waiting:
             if not future.done():
                 future.set_exception(UsageError(why))
@@ -112,6 +114,8 @@ class ClientCalls:
     @contextmanager
     def awaited(self, future: "asyncio.Future[Any]") -> Iterator[None]:
         """While somebody waits for it, the end of the group ends it."""
+        if self._ended is not None and not future.done():
+            raise UsageError(self._ended)
         self.waiting.add(future)
         try:
             yield
