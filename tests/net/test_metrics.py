@@ -29,7 +29,7 @@ from inga.net.serving import MetricsServer, is_healthy, is_ready, serve_metrics
 from inga.net.telemetry import Collector, FromAnyThread, observe, otel_name
 from inga.sim import Sim
 
-from .helpers import Party, Run, texts
+from .helpers import Party, Run, texts, until
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -206,6 +206,35 @@ def test_whatever_connects_it_goes_on_serving(run: Run, monkeypatch: pytest.Monk
                 pass
             with pytest.raises(UsageError, match="cannot serve metrics"):
                 await serve_metrics(alice, port=server.port)
+
+    run(main())
+
+
+@pytest.mark.network
+def test_nothing_is_kept_for_one_that_does_not_read_its_answer(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection is over when its time is, also if much of the answer has not left: nobody counts it any more."""
+    monkeypatch.setattr(serving, "PATIENCE", 0.05)
+    monkeypatch.setattr(serving, "exposition", lambda every: "x" * 50_000_000)
+    writers: list[asyncio.StreamWriter] = []
+    serve = MetricsServer._serve
+
+    async def watched(
+        server: MetricsServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writers.append(writer)
+        await serve(server, reader, writer)
+
+    monkeypatch.setattr(MetricsServer, "_serve", watched)
+
+    async def main() -> None:
+        async with await serve_metrics(Sim("alice")["alice"], port=0) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1000)
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+            await until(lambda: writers and not server._tasks)
+            assert not writers[0].transport.get_write_buffer_size()
+            writer.close()
 
     run(main())
 

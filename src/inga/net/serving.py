@@ -129,12 +129,13 @@ class MetricsServer(AbstractAsyncContextManager["MetricsServer"]):
             if len(request) == 3:
                 answer = self.answer(method, request[1])
             writer.write(_response(answer, with_body=method != "HEAD"))
+            writer.close()
             async with asyncio.timeout(PATIENCE):
-                await writer.drain()
+                await writer.wait_closed()
         except (OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
             pass  # it asks nothing that we could answer, or does not want to know
         finally:
-            writer.close()
+            writer.transport.abort()  # else what it does not read would be kept for it
 
 
 async def serve_metrics(*groups: HasStats, port: int, host: str = "127.0.0.1") -> MetricsServer:
