@@ -659,6 +659,22 @@ def test_who_comes_and_goes(run: Run, place: Place, group_name: str) -> None:
     run(main())
 
 
+def test_ready_waits_for_nobody_who_has_left(run: Run, place: Place, group_name: str) -> None:
+    """Bob was here and has left before cathy came: then all that are in the view are here."""
+    where = place("udp", 3)
+
+    async def main() -> None:
+        async with inga.join(group_name, "alice", **where) as alice:
+            everybody = asyncio.create_task(alice.ready())
+            async with inga.join(group_name, "bob", **where):
+                await alice.ready(2)
+            async with inga.join(group_name, "cathy", **where):
+                await everybody
+                assert alice.view.names == alice.here == ("alice", "cathy")
+
+    run(main())
+
+
 def test_ready_for_more_than_there_are(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(2) as (alice, _bob):

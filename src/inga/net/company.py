@@ -19,13 +19,18 @@ Told = TypeVar("Told")
 
 
 class Awaited(NamedTuple):
-    """For whom somebody waits: so many members, these among them."""
+    """For whom somebody waits: so many members, these among them. None: as many as the view has by then, of which one that was
+    waited for may have left."""
 
-    at_least: int
+    at_least: int | None
     names: frozenset[str] = frozenset()
 
-    def is_met(self, here: tuple[str, ...]) -> bool:
-        return len(here) >= self.at_least and self.names <= {*here}
+    def is_met(self, here: tuple[str, ...], view: View) -> bool:
+        return len(here) >= self.count(view) and self.names <= {*here}
+
+    def count(self, view: View) -> int:
+        """How many these are."""
+        return len(view) if self.at_least is None else self.at_least
 
 
 FORGED_EVERY = 1.0
@@ -68,10 +73,10 @@ class Company:
         view = self._stack.view
         wanted = Awaited(at_least or 0, frozenset({members} if isinstance(members, str) else members or ()))
         if at_least is None and members is None:
-            wanted = Awaited(len(view))
-        if wanted.at_least > len(view) and not self._is_open:
-            raise UsageError(f"ready(at_least={wanted.at_least}): the group has {len(view)} members")
-        if wanted.is_met(self.here):
+            wanted = Awaited(None)
+        if wanted.count(view) > len(view) and not self._is_open:
+            raise UsageError(f"ready(at_least={at_least}): the group has {len(view)} members")
+        if wanted.is_met(self.here, view):
             return
         watcher = wanted, self._loop.create_future()
         self.watchers.append(watcher)
@@ -120,10 +125,9 @@ class Company:
             for member in members:
                 for listener in listeners:
                     self._tell(listener, member.name)
-        if joined:
-            for wanted, future in self.watchers:
-                if wanted.is_met(self.here) and not future.done():
-                    future.set_result(None)
+        for wanted, future in self.watchers:
+            if wanted.is_met(self.here, stack.view) and not future.done():
+                future.set_result(None)
 
     def _notice_forged(self, listener: ForgedListener) -> None:
         now, count = self._loop.time(), self._stack.rejected.total()
@@ -147,7 +151,9 @@ class Company:
     def _who_is_missing(self, wanted: "Awaited") -> str:
         here, missing = set(self.here), ", ".join(self._missing(wanted))
         there, count = (
-            (len(here & wanted.names), len(wanted.names)) if wanted.names else (len(here), wanted.at_least)
+            (len(here & wanted.names), len(wanted.names))
+            if wanted.names
+            else (len(here), wanted.count(self._stack.view))
         )
         strangers = [] if self._stack.guard is None else self._stack.guard.strangers[:STRANGERS_NAMED]
         parts = [f"{there} of {count} members are here", *([f"missing are {missing}"] if missing else [])]
