@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -88,6 +89,37 @@ def test_a_full_disk_ends_it(party: Party, run: Run) -> None:
             await one.send(b"too much")
             with pytest.raises(OSError, match="No space left"):
                 await task
+
+    run(main())
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_end_comes_in_the_middle_of_writing(party: Party, run: Run, full: bool) -> None:
+    """What is being written is counted all the same, and a disk that is full is told."""
+    begun, go_on = Event(), Event()
+
+    class Slow(Kept):
+        def append(self, records: list[LoggedMessage]) -> None:
+            begun.set()
+            assert go_on.wait(10)
+            super().append(records)
+
+    async def main() -> None:
+        async with party(2, "unicast") as (one, listener):
+            tap = Tap(listener, Slow(full), flush=0.001)  # type: ignore[arg-type]
+            task = asyncio.ensure_future(tap.run())
+            await one.send(b"last words")
+            await until(begun.is_set)
+            await listener.close()
+            for _ in range(10):  # the tap sees that the group is closed
+                await asyncio.sleep(0)
+            go_on.set()
+            if full:
+                with pytest.raises(OSError, match="No space left"):
+                    await task
+            else:
+                await task
+                assert tap.records == 1
 
     run(main())
 

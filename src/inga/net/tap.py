@@ -81,13 +81,23 @@ class Tap:
             )
 
     async def _write(self) -> None:
-        """One file after the other, to its end: who is cancelled while waiting leaves the thread at work."""
-        while self._writing is not None and not self._writing.done():
-            await asyncio.wait({self._writing})
+        """One file after the other, to its end."""
+        await self._until_written()
         records, self._waiting, self._bytes = self._waiting, [], 0
         self._something.clear()
         if records:
-            self._writing = asyncio.ensure_future(asyncio.to_thread(self._log.append, records))
-            await asyncio.shield(self._writing)
-            self.records += len(records)
-            self._told(self.records)
+            self._writing = asyncio.ensure_future(self._append(records))
+            await self._until_written()
+
+    async def _append(self, records: list[LoggedMessage]) -> None:
+        await asyncio.to_thread(self._log.append, records)
+        self.records += len(records)
+        self._told(self.records)
+
+    async def _until_written(self) -> None:
+        """Who is cancelled meanwhile leaves the thread at work, and it to the next to see whether that could be written."""
+        while (writing := self._writing) is not None:
+            await asyncio.wait({writing})
+            if self._writing is writing:
+                self._writing = None
+                writing.result()
