@@ -6,13 +6,16 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import inga
 from inga.net.address import parse_host_port
+from inga.net.join import _Door
 from inga.obg import ObjectClass, method
+from inga.stack.backlog import Backlog
 from inga.trace import read_manifest
 
 from .helpers import FreePort, Party, Run, texts, until
@@ -364,3 +367,15 @@ def test_eight_processes_that_start_at_once(group_name: str, free_port: FreePort
     finally:
         for process in processes:
             process.communicate("end\n", timeout=30)
+
+
+def test_what_came_before_we_were_let_in_is_handed_on_once_and_not_kept() -> None:
+    """The one who asks at the door is there as long as the member it became: up to 4 MiB."""
+    came: list[Any] = []
+    newcomer: Any = SimpleNamespace(backlog=Backlog(4))
+    newcomer.backlog.keep(b"early", 0, "somewhere")
+    nobody: Any = None
+    door = _Door(nobody, newcomer, nobody, None, is_addressed=False)
+    door.lead_to(came.extend)
+    assert came == [(b"early", "somewhere")]
+    assert not newcomer.backlog

@@ -32,6 +32,7 @@ from inga.secure.sealing import OVERHEAD
 from inga.session.door import NAME_MAX
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
+from inga.stack.backlog import Backlog
 from inga.stack.places import Places
 from inga.stack.stack import Stack
 from inga.trace.schema import load_pyarrow
@@ -295,7 +296,8 @@ class _Door:
     def lead_to(self, receive: Callable[[ArrivedDatagrams], None]) -> None:
         """From now on somebody else takes what comes, and what has come."""
         self._then = receive
-        receive(list(self._newcomer.backlog))
+        backlog, self._newcomer.backlog = self._newcomer.backlog, Backlog(0)  # we live as long as the member
+        receive(list(backlog))
 
     def _receive(self, burst: ArrivedDatagrams) -> None:
         if self._then is not None:
