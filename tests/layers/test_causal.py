@@ -371,6 +371,20 @@ def test_what_was_seen_to_be_concurrent_is_forgotten_when_it_is_taken() -> None:
     assert not layer._noticed and not layer._unread
 
 
+def test_nothing_is_remembered_for_flags_that_nobody_wants() -> None:
+    options = Options(lossless=True, on_concurrent="ignore")
+    net = Net(2, options=options, traces=[MemoryTrace(member, 2) for member in range(2)], takes=False)
+    net.stacks[1].gate("open", now=0.0)
+    for text in (b"one", b"two", b"three"):
+        net.send(0, text)
+    net.arrive(net.to(1)[1])
+    net.settle()
+    layer = net.stacks[1].layer("causal")
+    assert isinstance(layer, Causal) and net.texts(1) == ["two", "one", "three"]
+    net.take(1, *net.batches[1])
+    assert not layer._noticed and not layer._unread
+
+
 def test_drained_packets_weigh_nothing_any_more() -> None:
     probe = Probe(Causal())
     probe.feed(stamped(1, 2), stamped(2, 1, (1, 1)))

@@ -228,7 +228,7 @@ class Causal(Order):
                 self.clock.join(packet.deps)
                 if self.frontier is not None:
                     self.frontier.add(packet.src, packet.seq, packet.deps)
-            elif self._is_told_everything() and not self._is_bare(packet):
+            elif self._notes_unread and not self._is_bare(packet):
                 self._unread.add((packet.src, packet.seq))
         return rest
 
@@ -240,7 +240,7 @@ class Causal(Order):
         self._rebuild(out)
         if self._early:
             out = self._count_early(out)
-        if self._is_told_everything():
+        if self._notes_unread:
             for packet in out:
                 if not self._is_bare(packet):
                     self._notice_release(packet)
@@ -297,6 +297,11 @@ class Causal(Order):
     def _is_told_everything(self) -> bool:
         trace = self.stack.trace
         return trace is not None and trace.full
+
+    @property
+    def _notes_unread(self) -> bool:
+        """Whether it matters which packets were delivered and are not taken yet: it is noted where their flags are told."""
+        return self.frontier is not None and self._is_told_everything()
 
     def _notice_arrival(self, packet: Packet, stamp: Stamp) -> None:
         """A packet arrives, whose past can be read if its sender's packet before it was released."""
