@@ -14,6 +14,7 @@ import inga
 from inga.layers.bundle import MESSAGE_BYTES_MAX
 from inga.net.group import Group
 from inga.net.join import identity
+from inga.net.receipt import Receipts
 from inga.recipes import Options, find
 from inga.runs.member import MemberTraffic
 from inga.session.pressure import ASK_AFTER
@@ -328,6 +329,29 @@ def test_members_that_all_send_before_they_read(run: Run, party: Party) -> None:
 
 
 # Receipts
+
+
+def test_who_no_longer_waits_for_a_receipt_leaves_nothing_behind(run: Run) -> None:
+    async def main() -> None:
+        receipts = Receipts()
+        receipts.kind.levels = ("confirmed",)
+        receipt = receipts()
+        patient = asyncio.create_task(receipt.reached("confirmed"))
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await receipt.reached("confirmed")
+        assert len(receipt._callbacks["confirmed"]) == len(receipt.waiting) == 1
+        receipt.reach("confirmed")
+        await patient
+        impatient = receipts()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await impatient.reached("confirmed")
+        assert not impatient.is_awaited("confirmed")
+        assert not impatient.waiting
+
+    run(main())
 
 
 def test_receipts(run: Run, party: Party) -> None:

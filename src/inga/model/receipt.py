@@ -39,3 +39,11 @@ class Receipt:
             callback()
         else:
             self._callbacks.setdefault(level, []).append(callback)
+
+    def forget(self, level: str, callback: Callable[[], None]) -> None:
+        """Nobody wants to be called back by this any more."""
+        callbacks = self._callbacks.get(level, [])
+        if callback in callbacks:
+            callbacks.remove(callback)
+            if not callbacks:
+                del self._callbacks[level]

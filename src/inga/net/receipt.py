@@ -26,13 +26,19 @@ class LiveReceipt(Receipt):
             raise UsageError(f"{level!r} is not {what}; a receipt here can reach: {known}")
         if self.ended:
             raise UsageError(f"whether it was {level} will not be known: {self.ended}")
-        future = asyncio.get_running_loop().create_future()
-        self.when(level, lambda: None if future.done() else future.set_result(None))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self.when(level, tell)
         self.waiting.add(future)
         try:
             await future
         finally:
             self.waiting.discard(future)
+            self.forget(level, tell)  # else one who looks again and again leaves something each time
 
     @classmethod
     def end(cls, why: str, told: str) -> None:
