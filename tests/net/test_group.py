@@ -354,6 +354,29 @@ def test_who_no_longer_waits_for_a_receipt_leaves_nothing_behind(run: Run) -> No
     run(main())
 
 
+def test_what_is_concurrent_with_something_of_a_view_before(run: Run, party: Party) -> None:
+    """It is read after the next view was installed, in which other messages have the same numbers."""
+
+    async def main() -> None:
+        async with party(3, on_concurrent="error") as (alice, bob, cathy):
+            bob.post(b"in the first view")
+            alice.post(b"at the same time")
+            await cathy.close()
+            await until(lambda: bob.view.number == 2)
+            bob.post(b"in the second view")
+            with pytest.raises(inga.Concurrent) as found:
+                async for _ in bob:
+                    pass
+            now, other = found.value.messages
+            assert text_of(now) == [b"at the same time"]
+            assert other is None, "it is not kept that long, and what bob has sent since is another one"
+
+    def text_of(batch: inga.Batch) -> list[bytes]:
+        return [bytes(each) for each in batch.payloads]
+
+    run(main())
+
+
 def test_receipts(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(3) as (alice, _bob, cathy):

@@ -38,7 +38,7 @@ class Concurrent(IngaError):
     """Two messages of which neither caused the other, under the policy that forbids them.
 
     `messages` are both, as batches: the one that came now, and the newest known of those it is
-    concurrent with; None for one from before this member joined.
+    concurrent with; None for one from before this member joined, or of a view that is over.
     """
 
     def __init__(self, text: str, *messages: Any) -> None:

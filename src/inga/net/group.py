@@ -508,7 +508,7 @@ def _complaint(stack: Stack, batch: Batch) -> Concurrent:
     member, _, seq = batch.concurrent_with[0]
     packet = stack.recall(member, seq)
     other = None
-    if packet is not None:
+    if packet is not None and packet.view == batch.view:  # in another view other packets have these numbers
         if packet.payloads is None:  # our own, as it was sent
             packet.payloads = split(packet.body)
         other = Batch(stack.view.names[member], packet)
