@@ -228,6 +228,55 @@ def test_a_state_that_cannot_be_taken(run: Run, place: Place, group_name: str) -
     run(main())
 
 
+async def something_cancelled() -> None:
+    """What a callback waits for is cancelled by somebody else, as by a library that shuts down."""
+    waiting = asyncio.get_running_loop().create_future()
+    waiting.cancel()
+    await waiting
+
+
+def test_a_state_whose_giving_is_cancelled_from_inside(run: Run, place: Place, group_name: str) -> None:
+    asked = 0
+
+    async def give() -> AsyncIterator[bytes]:
+        nonlocal asked
+        asked += 1
+        yield b"half"
+        await something_cancelled()
+
+    async def main() -> None:
+        where, shelf = place(members=1), Shelf()
+        async with inga.join(group_name, "alice", on_state_request=give, **where) as alice:
+            reading = asyncio.create_task(anext(aiter(alice)))
+            async with inga.join(group_name, "bob", late=True, on_state=shelf.take, **where) as bob:
+                with pytest.raises(inga.UsageError, match="no state for one who joins, from alice: Cancelled"):
+                    await texts(bob, 1)
+            assert asked == 1
+            reading.cancel()
+
+    run(main())
+
+
+def test_a_state_whose_taking_is_cancelled_from_inside(run: Run, place: Place, group_name: str) -> None:
+    """Without its state the application is not to go on, as if it had it."""
+
+    async def take(chunks: AsyncIterator[bytes]) -> None:
+        await something_cancelled()
+
+    async def main() -> None:
+        where, shelf = place(members=1), Shelf()
+        async with inga.join(group_name, "alice", on_state_request=shelf.give, **where) as alice:
+            reading = asyncio.create_task(anext(aiter(alice)))
+            async with inga.join(group_name, "bob", late=True, on_state=take, **where) as bob:
+                await alice.send(b"more")
+                for _ in range(2):
+                    with pytest.raises(inga.UsageError, match="on_state was cancelled"):
+                        await texts(bob, 1)
+            reading.cancel()
+
+    run(main())
+
+
 def test_an_iteration_that_is_broken_off_breaks_no_state_off(run: Run, place: Place, group_name: str) -> None:
     """Both sides read with a timeout that is much shorter than a transfer takes."""
     go_on = asyncio.Event()

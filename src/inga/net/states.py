@@ -180,6 +180,11 @@ class States:
                 taken = self._hooks.take(_chunks(spool))
                 if inspect.isawaitable(taken):
                     await taken
+            except asyncio.CancelledError:
+                if _is_cancelled():
+                    raise
+                self._reading.stop = UsageError("on_state was cancelled before it had taken the state")
+                raise self._reading.stop from None
             except Exception as error:
                 self._reading.stop = error
                 raise
@@ -205,7 +210,9 @@ class States:
                     else:
                         transfer.put(outgoing, _checked(chunk))
                     self._schedule()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             report("state.failed", "the application could not give its state to one that joins", error=error)
             self._stack.advance(time())
             transfer.refuse(outgoing, f"{type(error).__name__}: {error}")
@@ -215,6 +222,12 @@ class States:
         if self._waiter is None or self._waiter.done():
             self._waiter = asyncio.get_running_loop().create_future()
         await asyncio.wait({self._waiter})
+
+
+def _is_cancelled() -> bool:
+    """Whether this task was cancelled, not just something that an application waits for in it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _chunks(spool: "SpooledTemporaryFile[bytes]") -> AsyncIterator[bytes]:
