@@ -83,6 +83,8 @@ def test_a_full_socket_is_waited_for(run: Run, party: Party) -> None:
             assert carrier.counts["dropped"] > 0
             await (await alice.send(b"after them")).reached("confirmed")
             assert not carrier._backlog and carrier._backlog_bytes == 0
+            is_watched = asyncio.get_running_loop().remove_writer(carrier._own)
+            assert not is_watched, "a socket with room for more would wake the loop for ever"
             assert bytes((await anext(aiter(bob))).data) == b"after them"
 
     run(main())

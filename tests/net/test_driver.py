@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import inga
+from inga.net.driver import Driver
+from inga.stack.stack import Ready
 
 from .helpers import Party, Run, until
 
@@ -89,5 +92,23 @@ def test_an_error_of_ours_in_a_turn_is_the_one_that_is_raised(run: Run, party: P
         async with party(2, "unicast") as (alice, _):
             gap = inga.IngaError("lost")
             assert (await failed_by(alice, "its end", Mistaken(1, gap)))[0] is gap
+
+    run(main())
+
+
+def test_the_timer_is_for_the_earliest_time_that_was_asked_for(run: Run) -> None:
+    async def main() -> None:
+        nothing: Any = SimpleNamespace(transmit=None, add=None, states=None)
+        stack: Any = SimpleNamespace(view=None, paused=None)
+        driver = Driver(stack, nothing, nothing, nothing, on_view=skip_it, on_pause=skip_it, on_error=skip_it)
+        now = asyncio.get_running_loop().time()
+        for wake, due in ((now + 60, 60), (now + 90, 60), (now + 30, 30), (None, 30), (now + 45, 30)):
+            driver.act(Ready([], [], wake, True, None, []))
+            assert driver._timer is not None
+            assert driver._timer.when() == now + due
+        driver.stop()
+
+    def skip_it(*_: object) -> None:
+        raise AssertionError
 
     run(main())

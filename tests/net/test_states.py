@@ -249,7 +249,9 @@ def test_a_state_whose_giving_is_cancelled_from_inside(run: Run, place: Place, g
         async with inga.join(group_name, "alice", on_state_request=give, **where) as alice:
             reading = asyncio.create_task(anext(aiter(alice)))
             async with inga.join(group_name, "bob", late=True, on_state=shelf.take, **where) as bob:
-                with pytest.raises(inga.UsageError, match="no state for one who joins, from alice: Cancelled"):
+                with pytest.raises(
+                    inga.UsageError, match="no state for one who joins, from alice: Cancelled"
+                ):
                     await texts(bob, 1)
             assert asked == 1
             reading.cancel()
