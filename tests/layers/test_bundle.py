@@ -228,6 +228,14 @@ def test_a_bundle_has_a_largest_number_of_messages() -> None:
     assert [packet.count for packet in loose.bottom.sent] == [MESSAGES_MAX, 1]
 
 
+def test_one_by_one_messages_fill_a_bundle_up_to_the_same_number() -> None:
+    loose = Loose()
+    for _ in range(MESSAGES_MAX + 1):
+        loose.stack.send(b"", now=0.0)
+    loose.stack.ready()
+    assert [packet.count for packet in loose.bottom.sent] == [MESSAGES_MAX, 1]
+
+
 def test_a_message_can_be_too_large() -> None:
     loose = Loose()
     with pytest.raises(UsageError, match="at most"):
@@ -277,6 +285,17 @@ def test_a_third_partial_bundle_waits_for_the_acknowledgement_of_the_first() -> 
     loose.send(b"six")
     loose.stack.ready()
     assert loose.left[3:] == [[b"five"], [b"six"]]
+
+
+def test_a_bundle_that_nothing_waits_for_is_not_kept() -> None:
+    loose = Loose()
+    for text in (b"one", b"two"):
+        loose.send(text)
+        loose.stack.ready()
+    loose.number()
+    assert loose.bundle._earlier is loose.bottom.sent[0]
+    loose.stack.chain.acknowledged(1)
+    assert loose.bundle._earlier is None
 
 
 def test_without_gathering_every_turn_makes_a_packet() -> None:

@@ -288,5 +288,6 @@ def test_over_a_network_that_loses_what_never_comes_is_forgotten() -> None:
     probe = Probe(layer)
     for seq in range(2, 2 * EARLY_MAX):  # the first is lost
         assert len(probe.feed(numbered(seq))) == 1
+        assert len(layer._arrived[1].early) == (seq - 1 if seq <= EARLY_MAX + 1 else 0)
     assert len(layer._arrived[1].early) <= EARLY_MAX
     assert not probe.feed(numbered(5)), "which has come before"

@@ -241,9 +241,12 @@ def test_unfinished_packets_are_held_but_for_the_oldest_of_each() -> None:
     pieces = []
     for number in (1, 2, 3):
         piece = Packet(1, 1, bytes(100 * number))
-        piece.seq, piece.frag = number, (0, 2)
+        piece.seq, piece.frag = number, (0, 3)
         pieces.append(piece)
     assert probe.feed(*pieces) == [] and layer.held == probe.stack.held == 200 + 300
+    another = Packet(1, 1, bytes(50))
+    another.seq, another.frag = 3, (2, 3)
+    assert probe.feed(another) == [] and layer.held == 200 + 300 + 50
     assert list(layer.awaited()) == [1]
     assert (layer.seen(1), layer.seen(2)) == (3, 0), "the newest of which anything has come"
     layer.bereft(1)

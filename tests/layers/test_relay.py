@@ -1,5 +1,7 @@
 """Everything through one member: order for free, as long as links keep theirs."""
 
+from dataclasses import replace
+
 import pytest
 
 from inga.layers.fifo import Unordered
@@ -7,6 +9,7 @@ from inga.layers.relay import Hop, Relay
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
+from inga.model.view import View
 from inga.recipes import Options, find
 from inga.sim import Sim
 from inga.sim.board import replay
@@ -193,6 +196,10 @@ def test_senders_do_not_outrun_the_relay() -> None:
     net.quiet()
     assert [text[:3] for text in net.texts(2)] == [f"{number:03d}" for number in range(400)]
     assert net.stacks[0].held == 0
+    relay = net.stacks[0].layer("relay")
+    assert isinstance(relay, Relay) and relay._on_way == 0, (
+        "or the end of the view would take it off once more"
+    )
 
 
 def test_without_the_relay_another_relays() -> None:
@@ -281,3 +288,12 @@ def test_what_was_held_goes_through_the_layer_that_takes_over() -> None:
 def test_no_schedule_can_be_played() -> None:
     with pytest.raises(UsageError, match="order 'relay' passes messages on"):
         replay("A!1 1>B", "relay")
+
+
+def test_in_a_smaller_view_its_last_member_relays() -> None:
+    layer = Relay(relay=2)
+    probe = Probe(layer)
+    assert layer.relay == 2
+    layer.view(replace(View.of("alice", "bob"), number=2))
+    assert layer.relay == 1
+    assert not probe.stack.rejected

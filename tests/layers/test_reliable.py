@@ -179,6 +179,21 @@ def test_repairs_for_one_question_have_a_bound() -> None:
     assert net.texts(1) == [str(number) for number in range(20)]
 
 
+def test_repairs_are_remembered_until_all_have_what_was_repaired_or_are_gone() -> None:
+    net = lossy(3)
+    net.send(0, b"one")
+    net.under_way.clear()
+    for member in (1, 2):
+        question = Packet(member, 1, kind=RELIABLE)
+        question.runs = ((1, 2),)
+        net.inject(0, joined(encode(question, net.stacks[0].group)))
+    assert layer(net, 0)._repaired.keys() == {(1, 1), (2, 1)}
+    layer(net, 0).gone(2)
+    assert layer(net, 0)._repaired.keys() == {(1, 1)}
+    net.quiet()
+    assert not layer(net, 0)._repaired
+
+
 def test_only_what_is_not_everywhere_is_kept_for_repair() -> None:
     net = lossy(3)
     net.send(0, b"one")
@@ -380,6 +395,16 @@ def test_a_report_that_one_is_owed_goes_to_that_one() -> None:
     assert answers(net, 0) == {(1, 0), (2, 0), (3, 0)}
     assert receipt.has("confirmed")
     net.quiet()
+
+
+def test_who_was_told_because_it_asked_is_owed_nothing_more() -> None:
+    net = Net(4)
+    net.send(0, b"one")
+    net.arrive(*net.to(1))
+    reliable = layer(net, 1)
+    assert reliable._owed == {0}
+    reliable._tell(0)
+    assert not reliable._owed and reliable.wake is None
 
 
 def test_a_report_that_two_are_owed_goes_to_all() -> None:
@@ -676,6 +701,21 @@ def test_nobody_waits_for_one_who_said_goodbye() -> None:
     assert net.names(0) == net.names(1) == ("alice", "bob")
 
 
+def test_what_was_missing_of_one_that_leaves_is_asked_for_no_longer() -> None:
+    """The hole was there before the goodbye came."""
+    net = lossy(patience=3.0)
+    net.send(1, b"one")
+    net.send(1, b"two")
+    net.arrive(net.to(0)[1])
+    net.under_way.clear()
+    net.stacks[1].goodbye(now=net.now)
+    net.turn(1)
+    assert layer(net, 0).wake is not None
+    net.arrive(*net.to(0))
+    assert layer(net, 0).wake is None
+    assert net.errors[0] is None
+
+
 def test_what_overtook_a_goodbye_is_not_asked_for() -> None:
     """Whom should it be asked of? A hole left behind by one who is gone is no reason to fail."""
     net = lossy(patience=3.0)
@@ -743,6 +783,18 @@ def test_packets_of_which_we_hear_last_are_not_kept() -> None:
     report(net, 2, 1)
     net.arrive(*net.to(1)[:1])
     assert lent(net, 1) == []
+
+
+def test_what_is_kept_has_a_bound() -> None:
+    """At most a window of each sender, although one of three never says what it has."""
+    net = lossy(3)
+    packets = [Packet(0, 1) for _ in range(LSN_WINDOW + 10)]
+    for lsn, packet in enumerate(packets, 1):
+        packet.lsn = lsn
+    layer(net, 1).above = lambda batch: None
+    layer(net, 1).up(packets)
+    assert len(layer(net, 1)._kept[0]) == LSN_WINDOW
+    assert min(layer(net, 1)._kept[0]) == 11
 
 
 def test_nothing_is_kept_for_one_that_is_gone() -> None:
