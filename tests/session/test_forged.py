@@ -21,6 +21,7 @@ from inga.session.changes import VIEWS_MAX
 from inga.session.closing import LENT_MAX
 from inga.session.description import described
 from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, REMEMBERED_FOR, WORDS, Hearing
+from inga.session.pieces import ANSWER_MAX, PIECE_MIN
 from inga.session.session import Session
 from inga.stack.budget import ANSWERS_MAX
 from inga.stack.chain import ELSEWHERE_MAX
@@ -208,6 +209,30 @@ def test_a_flood_of_words() -> None:
     town.knock("dave")
     town.wait(3.0)  # bob was met at an address that was not his, and does not answer there
     town.check("vector", "alice", "bob", "cathy", "dave")
+
+
+@pytest.mark.parametrize("kind", ["again", "far ahead", "small", "new"])
+def test_pieces_of_a_state_use_up_the_budget_unless_they_bring_it_on(kind: str) -> None:
+    """Whoever invents those that do has invented a state, and no more of it than a state can have."""
+    town = Town(1, each={"alice": Options(gives="state")}, options=Options(wants="state"))
+    town.quiet()
+    town.knock("bob", wants="state")
+    town.wait(0.5)
+    bob, count = town.member("bob"), int(WORDS) + 100
+    places, size = {
+        "again": ([0] * count, PIECE_MIN),
+        "far ahead": ([ANSWER_MAX] * count, PIECE_MIN),
+        "small": (range(0, count * (PIECE_MIN - 1), PIECE_MIN - 1), PIECE_MIN - 1),
+        "new": (range(0, count * PIECE_MIN, PIECE_MIN), PIECE_MIN),
+    }[kind]
+    bob.now = town.now
+    town.session("bob").hearing.view(2)
+    for offset in places:
+        packet = Packet(0, bob.view.number, bytes(size), kind=Session.id)
+        packet.ext = said("state", offset=offset, ask=False, all=False)
+        bob.receive([(forged(bob, packet), None)], now=town.now)
+    wanted = {"again": 1, "new": count}.get(kind, 0)
+    assert bob.rejected["budget"] == max(count - WORDS - wanted, 0)
 
 
 def test_an_address_that_is_silent_for_long_is_forgotten() -> None:

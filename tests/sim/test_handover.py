@@ -9,6 +9,7 @@ from inga.model.errors import WouldBlock
 from inga.obg import Abort, ObjectClass, method
 from inga.objects.layer import ObjectOrder
 from inga.recipes import Options
+from inga.session.hearing import WORDS
 from inga.session.pieces import AGAIN, ANSWER_MAX, PIECE, PIECES, PIECES_MAX, EarlyPieces, piece_size
 from inga.session.session import Session
 from inga.sim import Sim
@@ -331,6 +332,36 @@ def test_a_state_crosses_long_links_in_small_datagrams(over: str) -> None:
     pieces = size // piece_size(erin.stack)
     assert sim.network.sent - sent < 1.5 * pieces, "and hardly anything is sent twice"
     assert erin.state("book") == [data] if over == "object" else taken == [data]
+
+
+@pytest.mark.parametrize("over", ["fifo", "object"])
+def test_a_state_of_more_pieces_than_words_are_heard_comes_at_the_pace_of_the_link(over: str) -> None:
+    """Pieces that were asked for use up no budget: if they did, each that is refused would be asked for and sent once more."""
+    size, datagram_max, delay = 1_200_000, 512, 0.0002
+    data, taken = random.Random(5).randbytes(size), list[bytes]()
+
+    class Large(ObjectClass):
+        def initial(self) -> bytes:
+            return data
+
+    give = (lambda site: iter([data])) if over == "fifo" else None
+    sim = Sim(
+        *NAMES,
+        order=over,
+        objects={"large": Large} if over == "object" else None,
+        faults=Faults(delay_min=delay, delay_max=delay),
+        datagram_max=datagram_max,
+        record=False,
+        give=give,
+        take=lambda site, it: taken.append(it),
+    )
+    sim.run(1.0)
+    sent, came = sim.network.sent, [sim.join(name) for name in ("erin", "fred")]
+    sim.run(3.0)
+    assert ([site.state("large") for site in came] if over == "object" else taken) == [data] * 2
+    pieces = 2 * size // piece_size(came[0].stack)
+    assert pieces > 2 * WORDS and sim.network.sent - sent < 1.05 * pieces
+    assert not any(site.stack.rejected["budget"] for site in sim.sites)
 
 
 def test_as_long_as_pieces_come_no_question_is_repeated() -> None:

@@ -121,6 +121,7 @@ class Handover:
             return
         for body, _ in pieces:
             coming.data += body
+        self._session.hearing.wanted(packet.src, [len(body) for body, _ in pieces])
         asks = any(piece.flag("ask") for _, piece in pieces)
         coming.pace.came(stack.now, is_last=asks)
         coming.due = stack.now + coming.pace.wait(stack.rng)

@@ -5,12 +5,13 @@ before, in all: who floods the group from one address, or from invented ones, is
 and takes nothing from those who were heard before.
 """
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
+from inga.session.pieces import PIECE_MIN
 from inga.stack.budget import Supply
 
 WORDS = 5000.0
-"""Words of a member that are heard, a second and at once: states are handed over by them, piece by piece."""
+"""Words of a member that are heard, a second and at once, besides pieces of states that we have asked for."""
 
 OUTSIDE_WORDS, OUTSIDE_WORDS_MAX = 200.0, 64.0
 """Words of one address that belong to no view, a second and at once. A newcomer repeats itself after 5 ms at first."""
@@ -39,6 +40,11 @@ class Hearing:
     def hears(self, member: int, now: float) -> bool:
         """Whether one more word of a member is heard."""
         return self._members[member].take(now)
+
+    def wanted(self, member: int, pieces: Collection[int]) -> None:
+        """Pieces of a state were new, so many octets each, and we had asked for them: they cost nothing. Small ones do, of which a
+        state could have any number."""
+        self._members[member].give_back(sum(octets >= PIECE_MIN for octets in pieces))
 
     def hears_from(self, address: Hashable, now: float) -> bool:
         """Whether one more word from an address is heard; all are, if the driver knows none."""

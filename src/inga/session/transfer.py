@@ -373,6 +373,7 @@ class Transfer:
             incoming.pieces.append(body)
             if body:
                 self.moved_at, self._is_warned = stack.now, False
+        self._session.hearing.wanted(packet.src, [len(body) for body, _ in pieces])
         asks = any(piece.flag("ask") for _, piece in pieces)
         self._pace.came(stack.now, is_last=asks)
         self.wake = stack.now + self._pace.wait(stack.rng)

@@ -34,6 +34,10 @@ class Supply:
         self._left = left - cost
         return True
 
+    def give_back(self, cost: float) -> None:
+        """So much was taken for something that was wanted."""
+        self._left = min(self.most, self._left + cost)
+
     def has(self, now: float, cost: float) -> bool:
         """Whether so much is there."""
         return min(self.most, self._left + self.rate * (now - self.used_at)) >= cost
