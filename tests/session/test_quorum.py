@@ -78,6 +78,83 @@ def test_one_that_has_heard_another_in_its_view_stays() -> None:
     assert not town.session("alice").parts.is_homeless
 
 
+def cut(copy: Copy) -> bool:
+    return True
+
+
+def ahead(town: Town, order: str, number: int) -> None:
+    """Alice has installed the next view, and the network was cut everywhere before anybody heard of it."""
+    alice = town.member("alice")
+    town.use("alice", order)
+    town.wait(
+        5.0, lambda copy: copy.do in ("install", "installed"), until=lambda: alice.view.number == number
+    )
+    town.wait(4 * DETECT, cut)
+    assert all(town.member(name).paused is not None for name in town.at)
+    assert [town.member(name).view.number for name in ("alice", "bob")] == [number, number - 1]
+
+
+def apart(order: str = "fifo") -> Town:
+    town = Town(3, options=Options(detect=DETECT, greet=True, partition="primary"))
+    town.wait(1.0)
+    ahead(town, order, 2)
+    return town
+
+
+def test_words_of_the_view_before_do_not_count_in_the_next_one() -> None:
+    """Bob was paused in the first view, and comes after all. In the third alice is alone again: what bob said was of another
+    view, and he may be in this one."""
+    town = apart()
+    say_lost(town, "bob")
+    assert town.session("alice").quorum._behind == {1}
+    town.wait(3.0)
+    assert {town.member(name).view.number for name in town.at} == {2} and town.member("alice").paused is None
+    ahead(town, "vector", 3)
+    say_lost(town, "cathy")
+    assert not town.session("alice").parts.is_homeless
+    say_lost(town, "bob")
+    assert town.session("alice").parts.is_homeless
+
+
+def torn() -> Town:
+    """Alice is alone in the second view. Bob is paused in the first and does not come any more: it has begun to go on without
+    alice. Cathy is in the first as well."""
+    town = Town(3, options=Options(detect=DETECT, greet=True, partition="primary"))
+    town.wait(1.0)
+    alice = town.member("alice")
+    town.use("alice", "fifo")
+    town.wait(5.0, lambda copy: copy.do in ("install", "installed"), until=lambda: alice.view.number == 2)
+    town.session("bob").exclude({0})
+    return town
+
+
+@pytest.mark.parametrize("decides", ["alice", "bob", "both"])
+@pytest.mark.parametrize("fate", ["dies", "leaves", "comes back"])
+def test_where_one_that_counts_is_gone_and_has_not_given_up_a_person_decides(fate: str, decides: str) -> None:
+    """Cathy could also be in either view, and cut off: who gave up could make two groups. So both stay paused, although they
+    hear each other. A goodbye is no better, as cathy has agreed to the second view; nor is another process of that name."""
+    town = torn()
+    town.wait(4 * DETECT, cut)
+    if fate == "leaves":
+        town.member("cathy").goodbye(now=town.now)
+        town.turn("cathy")
+        town.wait(1.0)
+    town.crash("cathy")
+    if fate == "comes back":
+        town.knock("cathy")
+    town.wait(20.0)
+    both = ("alice", "bob")
+    assert town.session("alice").quorum._behind == {1}
+    assert [town.member(name).view.number for name in both] == [2, 1]
+    assert all(town.member(name).paused is not None and not town.member(name).is_homeless for name in both)
+    for name in both if decides == "both" else (decides,):
+        town.session(name).go_on()
+        town.turn(name)
+    town.wait(20.0)
+    (view,) = {town.member(name).view for name in both}
+    assert sorted(view.names) == ["alice", "bob"] and all(town.member(name).paused is None for name in both)
+
+
 def test_one_that_has_agreed_to_go_on_stays() -> None:
     """Whoever leads that may have installed the next view with it."""
     town = alone()
