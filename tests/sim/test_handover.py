@@ -382,3 +382,36 @@ def test_as_long_as_pieces_come_no_question_is_repeated() -> None:
                 came, looks = len(coming.data), looks + 1
                 assert coming.due >= sim.now - step + AGAIN
     assert looks > PIECES
+
+
+def test_a_lost_question_is_repeated_as_soon_as_the_last_answer_allows() -> None:
+    """However long questions had to wait before: after a cut the first answer was late, the second is not."""
+    delay, step = 0.01, 0.001
+    sim = group("object", {"book": Book}, faults=Faults(delay_min=delay, delay_max=delay))
+    for number in range(8 * PIECES):
+        sim["alice"].call("book", "write", bytes([number]) * PIECE)
+    sim.run(5.0)
+    erin, alice = sim.join("erin"), sim["alice"]
+    while erin.newcomer is not None:
+        sim.run(sim.now + step)
+    session = erin.stack.layer("session")
+    assert isinstance(session, Session)
+
+    def more_has_come() -> None:
+        coming = session.handover._come["book"]
+        had = len(coming.data)
+        while len(coming.data) == had:
+            sim.run(sim.now + step)
+
+    way = (erin.index, alice.index)
+    sim.network.cut.add(way)
+    sim.run(sim.now + DETECT / 2)
+    sim.network.cut.discard(way)
+    more_has_come()
+    sim.run(sim.now + delay / 2)  # the next question is on its way, and the one after it will be lost
+    sim.network.cut.add(way)
+    more_has_come()
+    lost_at = sim.now
+    sim.network.cut.discard(way)
+    more_has_come()
+    assert sim.now - lost_at < 2 * (2 * delay) * 1.25 + 2 * delay + 4 * step

@@ -124,12 +124,15 @@ class Handover:
         self._session.hearing.wanted(packet.src, [len(body) for body, _ in pieces])
         asks = any(piece.flag("ask") for _, piece in pieces)
         coming.pace.came(stack.now, is_last=asks)
-        coming.due = stack.now + coming.pace.wait(stack.rng)
         if len(coming.data) >= total:
             self._take(topic, bytes(coming.data[:total]))
             note_state(stack, packet.src, total, topic)
-        elif asks:
+            return
+        if asks:
             self._ask(topic, lack)
+        else:
+            coming.due = stack.now + coming.pace.wait(stack.rng)
+        self.wake = min(self.wake, coming.due)
 
     def on_none(self, told: Told) -> None:
         if told.text("topic") in self._lacking():
