@@ -1,9 +1,12 @@
 """States of applications, by hand: who gives one may be asked again, whatever became of those it gave to before."""
 
-from inga.recipes import Options
-from inga.session.transfer import AHEAD, OutgoingState, Transfer
+import pytest
 
-from .town import Town
+from inga.recipes import Options
+from inga.session.handover import REMINDS
+from inga.session.transfer import AHEAD, REFUSES_FOR, OutgoingState, Transfer
+
+from .town import Copy, Town
 
 
 def town() -> Town:
@@ -114,3 +117,46 @@ def test_one_that_has_just_said_what_it_lacks_waits_for_the_next_view() -> None:
     group.turn("bob")
     assert not bob.lacks
     assert "we begin without the state of the group: nobody here gives one" in group.notices
+
+
+def says_that_it_has_all(copy: Copy) -> bool:
+    return copy.do == "fetch" and bool(copy.told["all"])
+
+
+def test_who_does_not_say_that_it_has_all_is_asked_again_and_again() -> None:
+    """Its word is lost, and the answers to the first questions are, too."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    give(group, outgoing)
+    alice = transfer(group, "alice")
+    group.wait(5 * REMINDS, says_that_it_has_all)
+    assert not transfer(group, "bob").lacks and alice.outgoing
+    group.wait(10 * REMINDS)
+    assert not alice.outgoing and not outgoing.drawn
+
+
+@pytest.mark.parametrize("goes", ["bob", "alice"])
+def test_nothing_is_kept_for_one_that_is_gone(goes: str) -> None:
+    """Nor when the one that gives is in no view any more: the next one may be far, and its application is not waited for."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    alice = transfer(group, "alice")
+    alice.put(outgoing, bytes(10))
+    assert alice.undrawn == {1}
+    stack = group.member("alice")
+    if goes == "alice":
+        group.changes("alice").leave_home()
+    else:
+        alice.gone(1)
+    assert not alice.outgoing and outgoing.is_gone and not outgoing.drawn
+    assert not alice.undrawn and not alice.due(stack.view)
+
+
+def test_one_that_has_refused_is_chosen_again_after_a_while() -> None:
+    group = town()
+    (outgoing,) = come(group, "bob")
+    alice = transfer(group, "alice")
+    alice.refuse(outgoing, "busy")
+    assert alice.report()["gives"] == ""
+    group.member("alice").now += REFUSES_FOR
+    assert alice.report()["gives"] == "state"

@@ -415,3 +415,33 @@ def test_a_lost_question_is_repeated_as_soon_as_the_last_answer_allows() -> None
     sim.network.cut.discard(way)
     more_has_come()
     assert sim.now - lost_at < 2 * (2 * delay) * 1.25 + 2 * delay + 4 * step
+
+
+def test_half_a_state_of_those_who_are_gone_is_not_mixed_with_that_of_another_newcomer() -> None:
+    """All who have it die while both newcomers have some of it. What one of them has itself is what both go on with."""
+    sim = Sim(
+        "alice",
+        order="object",
+        objects={"book": Book},
+        faults=Faults(delay_min=0.01, delay_max=0.01),
+        options=Options(detect=DETECT, partition="all"),
+        record=False,
+    )
+    for number in range(8 * PIECES):
+        sim["alice"].call("book", "write", bytes([number]) * PIECE)
+    sim.run(1.0)
+    dave, *newcomers = [sim.join(name) for name in ("dave", "erin", "fred")]
+    while not all(site.newcomer is None and _has_some(site) for site in newcomers):
+        sim.run(sim.now + 0.001)
+        assert sim.now < 20.0
+    for site in (sim["alice"], dave):
+        site.crash()
+    sim.run(sim.now + 10.0)
+    assert newcomers[0].state("book") == newcomers[1].state("book") == []
+    assert all(site.stack.writable and site.stack.view.names == ("erin", "fred") for site in newcomers)
+
+
+def _has_some(site: Site) -> bool:
+    session = site.stack.layer("session")
+    assert isinstance(session, Session)
+    return any(coming.data for coming in session.handover._come.values())
