@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from inga.lab.fuzz.native import WORDS as VOCABULARY
 from inga.layers.reliable import EARLY_BYTES, Reliable
 from inga.layers.sco.layer import Sco
 from inga.model.packet import DATA, Packet
@@ -19,7 +20,7 @@ from inga.model.view import Member, View
 from inga.recipes import Options
 from inga.session.changes import VIEWS_MAX
 from inga.session.closing import LENT_MAX
-from inga.session.description import described
+from inga.session.description import described, named
 from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, REMEMBERED_FOR, WORDS, Hearing
 from inga.session.pieces import ANSWER_MAX, PIECE_MIN
 from inga.session.session import Session
@@ -233,6 +234,34 @@ def test_pieces_of_a_state_use_up_the_budget_unless_they_bring_it_on(kind: str) 
         bob.receive([(forged(bob, packet), None)], now=town.now)
     wanted = {"again": 1, "new": count}.get(kind, 0)
     assert bob.rejected["budget"] == max(count - WORDS - wanted, 0)
+
+
+ANSWERS_EACH = 16
+"""Copies of datagrams that one word brings forth in a group of three, at most: a state goes in pieces, all else in few."""
+
+
+def told_often(content: dict[str, Any], times: int) -> dict[str, Any]:
+    """The same, and every list holds all that it holds so often."""
+    return {key: value * times if isinstance(value, list) else value for key, value in content.items()}
+
+
+@pytest.mark.parametrize("do", VOCABULARY)
+def test_who_is_named_many_times_in_one_word_is_answered_for_once(do: str) -> None:
+    """To a member that misses nobody, and to one that knows of a goodbye that others have not heard."""
+    town = Town(3, options=Options(detect=2.0, greet=True, echo=False))
+    town.wait(3.0)
+    alice, cathy = town.member("alice"), town.member("cathy").member
+    who = {**named(cathy), "group": town.session("alice").digest}
+    for _ in range(2):
+        for member in range(3):
+            what = {**VOCABULARY[do], **who, "people": [[*cathy.identity, ""]], "members": [member]}
+            what = {**what, "members": [["cathy", 1, ""]]} if "recipe" in VOCABULARY[do] else what
+            often = told_often(what, 500)
+            for data in (words(alice, 1, do, **often), outside(alice, do, **often)):
+                before = len(town.log)
+                town.inject("alice", data, source="bob")
+                assert len(town.log) - before <= ANSWERS_EACH
+        town.inject("alice", outside(alice, "goodbye", **of_cathy(alice), group=who["group"]))
 
 
 def test_an_address_that_is_silent_for_long_is_forgotten() -> None:

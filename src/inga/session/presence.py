@@ -209,9 +209,9 @@ class Presence:
     def on_who(self, packet: Packet, told: Told) -> None:
         stack = self._session.stack
         gone = {stack.view.members[member].identity for member in stack.left - stack.failed}
-        for name, incarnation, _ in told.people("people"):
-            if (name, incarnation) in gone:
-                self.say_gone(None, Member(name, incarnation))
+        asked = {(name, incarnation) for name, incarnation, _ in told.people("people")}
+        for who in sorted(asked & gone):
+            self.say_gone(None, Member(*who))
 
     def on_excluded(self, packet: Packet, told: Told) -> None:
         """Somebody has gone on without us, from the view in which we still are."""

@@ -140,7 +140,9 @@ class Silence:
         if detect is None:
             detect = NEVER
         self._session.quorum.waive(told.numbers("waived"))
-        for member in told.numbers("members"):
+        for member in dict.fromkeys(
+            told.numbers("members")
+        ):  # each is answered for once, however often it is named
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
             elif member in stack.left - stack.failed:  # whose goodbye did not come there
