@@ -62,6 +62,7 @@ from inga.secure.sealing import AES, Forged, derive
 from inga.secure.shares import SupplyOfEach
 from inga.session.alarms import Alarms
 from inga.session.closing import Cut
+from inga.session.door import _Caller
 from inga.session.gathering import Gathering
 from inga.session.hearing import ADDRESSES, Hearing
 from inga.session.history import EACH, LastMessages
@@ -218,6 +219,17 @@ def characters_of_a_newcomers_name(n: int) -> bool:
     newcomer = town.knock("x" * n)
     town.wait(1.0)
     return newcomer.refused is None and len(town.member("alice").view) == 3
+
+
+@bound("session.door.AT_ONCE_BYTES")
+def bytes_that_newcomers_add_to_the_words_of_one_change(n: int) -> bool:
+    town = Town(2)
+    door = town.changes("alice")._door
+    each = len(said("", all=[*4 * ["x"], "", ""]))
+    for name, wants in (("x", ""), ("y", "w" * (n - 2 * each))):
+        door._waiting[Member(name, 1)] = caller = _Caller(town.now, 0.0)
+        caller.wants = wants
+    return len(door.newcomers()) == 2
 
 
 @bound("session.newcomer.BACKLOG_MAX")

@@ -40,7 +40,7 @@ NO_BOUNDS = {
         session.newcomer.PLACES_TOLD wire.shares.SETS_MAX session.gathering.PATIENCE session.silence.STAND_INS
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
-        session.door.FORMER_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX corba.broker.managed.MEMBERS_MAX
+        session.door.FORMER_MAX session.description.PROCESSES_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX corba.broker.managed.MEMBERS_MAX
         secure.carrying.ERRANDS_MAX secure.carrying.CARRIED_MAX secure.carrying.HANDED_MAX
         secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES secure.guard.COOKIES secure.guard.OF_NAME
         secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
@@ -178,6 +178,7 @@ VALUES = {
     "session.history.HISTORY_MAX": 4 << 20,
     "stack.hooks.SPREAD_MAX": 1 << 15,
     "session.door.NAME_MAX": 255,
+    "session.door.AT_ONCE_BYTES": 16 << 10,
     "session.newcomer.BACKLOG_MAX": 4096,
     "session.presence.GOODBYES_MAX": 64,
     "session.presence.NAMES_MAX": 64,

@@ -11,6 +11,7 @@ import pytest
 
 import inga
 from inga.keys.secret import Secret
+from inga.model.view import MEMBERS_MAX
 from inga.net.address import Interface, Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import MulticastCarrier
 from inga.recipes import Recipe, find
@@ -37,6 +38,10 @@ async def joined(name: str, **options: Any) -> None:
         ({"members": []}, "'alice' is not among the members"),
         ({"members": ["bob", "cathy"]}, "'alice' is not among the members: bob, cathy"),
         ({"members": ["alice", "bob", "bob"]}, "two members of one name"),
+        (
+            {"members": ["alice", *map(str, range(MEMBERS_MAX))]},
+            "1025 members are too many: a group has at most 1024",
+        ),
         ({"order": "chaos"}, "no order 'chaos'; there are causal"),
         ({"order": "strict"}, "order 'strict' is there to learn from .*say unsafe=True"),
         ({"order": "released", "unsafe": False}, "order 'released' is there to learn from"),

@@ -1141,13 +1141,26 @@ HELLO: dict[str, Any] = {
     "was": [["dave", 6, ""]],
     "spoken_in": 0,
     "bound": [0],
+    "wants": "",
+    "part": [],
 }
 
 
 def test_garbage_at_the_door() -> None:
     town = Town(2)
-    right = [b'"host": []', b'"was": []', b'"bound": []', b'"bound": [1, 1, 1]', b'"spoken_in": 2147483648']
-    wrong = [each for each in spoiled("hello", HELLO) if not any(empty in each for empty in right)]
+    right = [
+        b'"host": []',
+        b'"was": []',
+        b'"part": []',
+        b'"bound": []',
+        b'"bound": [1, 1, 1]',
+        b'"spoken_in": 2147483648',
+    ]
+    wrong = [
+        each
+        for each in spoiled("hello", {**HELLO, "part": ["dave"]})
+        if not any(empty in each for empty in right)
+    ]
     for content in wrong:
         town.inject("alice", of_session(NOBODY, OUTSIDE, content))
         assert town.member("alice").rejected["malformed"] == wrong.index(content) + 1, content[:200]

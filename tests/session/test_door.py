@@ -331,6 +331,20 @@ def test_refused_newcomers_are_forgotten_in_the_end() -> None:
     assert Member("dave", 4) not in door._refused and Member("dave", 5) in door._refused
 
 
+def test_a_group_does_not_grow_beyond_all_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two who come at once one is let in and the other refused; a member that comes back has its place."""
+    monkeypatch.setattr("inga.session.door.MEMBERS_MAX", 4)
+    town = listening()
+    dave, erin = town.knock("dave"), town.knock("erin")
+    town.wait(2.0)
+    assert dave.refused is None and "it has 4 members" in str(erin.refused)
+    assert len(town.names("alice")) == 4
+    town.crash("dave")
+    town.knock("dave", 8)
+    town.wait(2.0)
+    assert town.names("alice") == (*ABC, "dave")
+
+
 def test_those_who_wait_are_not_too_many() -> None:
     town = Town(2)
     door = door_of(town)

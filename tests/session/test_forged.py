@@ -16,12 +16,14 @@ from inga.layers.reliable import EARLY_BYTES, Reliable
 from inga.layers.sco.layer import Sco
 from inga.model.packet import DATA, Packet
 from inga.model.stamp import Stamp
-from inga.model.view import Member, View
+from inga.model.view import MEMBERS_MAX, Member, View
 from inga.recipes import Options
 from inga.session.changes import VIEWS_MAX
 from inga.session.closing import LENT_MAX
-from inga.session.description import described, named
+from inga.session.description import PROCESSES_MAX, described, named
+from inga.session.door import NAME_MAX, REFUSED_MAX
 from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, REMEMBERED_FOR, WORDS, Hearing
+from inga.session.newcomer import Newcomer
 from inga.session.pieces import ANSWER_MAX, PIECE_MIN
 from inga.session.session import Session
 from inga.stack.budget import ANSWERS_MAX
@@ -31,13 +33,16 @@ from inga.stack.stack import Stack, joined
 from inga.wire import selective
 from inga.wire.co import CoExtension, pack
 from inga.wire.packet import COUNT_MAX, OUTSIDE, encode
-from inga.wire.told import said
+from inga.wire.told import TEXT_MAX, said
 
 from ..stack.harness import Net
 from .town import Town
 
 REPAIRED = ("fifo", "vector", "co", "sco", "total")
 """Orders that ask for what they lack."""
+
+UDP_MAX = 65_507
+"""Bytes of the largest datagram there is."""
 
 FLOOD = int(1.25 * ANSWERS_MAX)
 """Datagrams at one moment: more than anybody's budget."""
@@ -321,6 +326,54 @@ def test_a_change_with_a_huge_number_is_none(change: dict[str, int]) -> None:
     town.check("fifo", "alice", "bob", "cathy")
 
 
+@pytest.mark.parametrize(
+    ("traced", "total", "taken"),
+    [
+        (True, PROCESSES_MAX, True),
+        (True, PROCESSES_MAX + 1, False),
+        (False, PROCESSES_MAX + 1, True),
+        (False, COUNT_MAX, True),
+    ],
+)
+def test_a_view_of_a_traced_group_that_had_very_many_members(traced: bool, total: int, taken: bool) -> None:
+    """Of each of them a number is kept, in every row."""
+    town = Town(3, traced=traced)
+    town.quiet()
+    bob = town.member("bob")
+    install(town, replace(bob.view, number=2, attempt=1, total=total))
+    assert (bob.view.number == 2) is taken
+    assert bob.rejected == ({} if taken else {"malformed": 1})
+    if taken:
+        install(town, replace(bob.view, number=3, attempt=1, traced=True))
+        assert (bob.view.number == 3) is (total <= PROCESSES_MAX)
+    assert len(town.changes("bob").cuts) <= PROCESSES_MAX
+
+
+def install(town: Town, view: View) -> None:
+    """Bob is told of a view, that all have reached its cut, and hears somebody in it."""
+    bob = town.member("bob")
+    none = [0] * len(bob.view)
+    town.inject("bob", words(bob, 0, "flush", **described(view), gone=[], slow=[]))
+    cut = {"sent": none, "counts": none, "most": none, "whole": none, "dealt": {}, "missed": {}}
+    states = {"lack": [], "give": [], "released": [], "secret": ""}
+    town.inject("bob", words(bob, 0, "cut", number=view.number, attempt=1, round=1, **cut, **states))
+    town.session("bob").ahead(view.number)
+    town.turn("bob")
+
+
+@pytest.mark.parametrize("members", [MEMBERS_MAX, MEMBERS_MAX + 1])
+def test_a_view_of_very_many_members(members: int) -> None:
+    """What is kept of everybody about everybody would fill the memory."""
+    people = tuple(Member(name) for name in ("dave", *map(str, range(1, members))))
+    view = described(View(2, people, "none", leader=1, attempt=1))
+    newcomer = Newcomer("", Member("dave"), now=0.0)
+    packet = Packet(0, OUTSIDE, kind=Session.id)
+    packet.ext = said("welcome", **view, group=f"{newcomer.group:08x}", cuts=[], secret="", host="dave")
+    newcomer.receive([(joined(encode(packet, newcomer.lobby)), "mallory")], now=0.1)
+    assert newcomer.refused is None
+    assert (newcomer.view is None) is (members > MEMBERS_MAX)
+
+
 def test_a_newcomer_from_a_view_of_a_huge_number() -> None:
     town = Town(3)
     town.quiet()
@@ -332,6 +385,41 @@ def test_a_newcomer_from_a_view_of_a_huge_number() -> None:
     town.knock("dave")
     town.wait(1.0)
     town.check("vector", "alice", "bob", "cathy", "dave")
+
+
+@pytest.mark.parametrize(
+    ("ghosts", "more"),
+    [
+        (17, {"wants": "x" * NAME_MAX}),
+        (17, {"wants": "x" * (NAME_MAX + 1)}),
+        (17, {"wants": "x" * TEXT_MAX}),
+        (REFUSED_MAX, {"address": "\U0001f600" * NAME_MAX, "wants": "\U0001f600" * NAME_MAX}),
+    ],
+    ids=["wants", "wants more", "wants much", "all is long"],
+)
+def test_newcomers_with_long_words_do_not_make_those_of_a_change_too_long(
+    ghosts: int, more: dict[str, str]
+) -> None:
+    """All at once, as if they came from another part of the group: a datagram that is too long never leaves, and the view stays
+    closed for good."""
+    town = Town(3, "fifo", options=Options(detect=1.0, greet=True, echo=False))
+    town.wait(1.0)
+    alice = town.member("alice")
+    asks = {"host": [alice.member.signed], "was": [], "spoken_in": 0, "bound": [], "part": ["nobody"]}
+    what = {"incarnation": 1, "address": "", "group": town.session("alice").digest, "view": 0, **asks, **more}
+    for number in range(ghosts):
+        name = f"{number:02}".ljust(NAME_MAX if "address" in more else 2, "\U0001f600")
+        town.inject("alice", outside(alice, "hello", **what, name=name), source="mallory")
+    town.wait(40.0)
+    assert max(len(copy.data) for copy in town.log) < UDP_MAX
+    if len(more["wants"]) > NAME_MAX:
+        assert alice.rejected == {"malformed": ghosts} and alice.view.number == 1
+    else:
+        assert any(len(view) > 3 for view in town.views("bob")), "some were let in"
+    assert all(town.names(name) == ("alice", "bob", "cathy") for name in town.members)
+    town.send("alice", b"and on")
+    town.wait(1.0)
+    assert b"and on" in town.texts("bob") and not town.errors
 
 
 def closing_without_cathy(order: str, *said_before: bytes) -> Town:

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+MEMBERS_MAX = 1024
+"""Members of a view: what is kept of everybody about everybody grows with the square, and takes 150 MB with so many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from inga.layers.flow import WINDOW_MAX
 from inga.model.errors import UsageError
-from inga.model.view import Member, View
+from inga.model.view import MEMBERS_MAX, Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group
@@ -452,6 +452,8 @@ def _check(
     names = list(members)
     if isinstance(members, str) or not all(names):
         raise UsageError(f"members is a list of names, or a dict of names and addresses, not {members!r}")
+    if len(names) > MEMBERS_MAX:
+        raise UsageError(f"{len(names)} members are too many: a group has at most {MEMBERS_MAX}")
     if len(set(names)) < len(names):
         raise UsageError(f"two members of one name in {', '.join(names)}: give each a name of its own")
     if not late and name not in names:

@@ -37,7 +37,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER
 from inga.session.closing import ClosingView, Cut, key_of, lend
-from inga.session.description import described, host_told, named, next_view, view_told
+from inga.session.description import PROCESSES_MAX, described, host_told, named, next_view, view_told
 from inga.session.door import Accepts, Door
 from inga.session.leading import FlushReport, Leading
 from inga.session.questions import Questions
@@ -429,13 +429,18 @@ class Changes:
 
     def _on_flush(self, src: int, told: Told) -> None:
         stack, closing = self.stack, self.closing
-        view, gone, slow = view_told(told), set(told.numbers("gone")), told.numbers("slow")
+        view, gone = view_told(told, traced=stack.trace is not None), set(told.numbers("gone"))
+        slow = told.numbers("slow")
         if view.number <= stack.view.number or (closing is not None and closing.installing):
             return
         if max(gone, default=0) >= len(stack.view):
             raise WireError("malformed", "somebody is gone who never was here")
         if view.number > stack.view.number + VIEWS_MAX or view.attempt > self.attempt + ATTEMPTS_MAX:
             raise WireError("malformed", "a view far beyond those that can follow")
+        if view.traced and stack.view.total > PROCESSES_MAX:
+            raise WireError(
+                "malformed", "a view that is traced, where more were members than in any such group"
+            )
         if closing is not None and closing.rank >= (src, view.attempt):
             return
         if any(member not in gone for member in range(src)) or src in gone:

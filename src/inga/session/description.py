@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from inga.model.errors import WireError
-from inga.model.view import Member, View
+from inga.model.view import MEMBERS_MAX, Member, View
 from inga.stack.stack import Stack
 from inga.wire.told import Told
+
+PROCESSES_MAX = 1 << 16
+"""Processes that ever were in a group that is traced: each of them has a number in every row, and in what newcomers are told."""
 
 People = list[tuple[str, int, str]]
 """Names, incarnations, and the kind of state that each of them gives or lacks: see `transfer`."""
@@ -60,11 +63,15 @@ def host_told(told: Told, view: View) -> str:
     return host
 
 
-def view_told(told: Told) -> View:
-    """The view that was described; WireError if there can be none like that."""
+def view_told(told: Told, *, traced: bool = False) -> View:
+    """The view that was described; WireError if there can be none like that. `traced`: we keep a trace, whatever others do."""
     members = tuple(Member(*person) for person in told.people("members"))
     processes = tuple(told.numbers("processes", len(members)))
     total = told.number("total")
+    if len(members) > MEMBERS_MAX:
+        raise WireError("malformed", f"a view of {len(members)} members")
+    if (traced or told.flag("traced")) and total > PROCESSES_MAX:
+        raise WireError("malformed", f"a view of a traced group that had {total} members")
     if not members or len({member.name for member in members}) < len(members):
         raise WireError("malformed", "a view of nobody, or of two members of one name")
     if len(set(processes)) < len(processes) or max(processes) >= total:

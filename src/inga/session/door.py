@@ -4,15 +4,20 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from inga.model.compiled import mypyc_attr
-from inga.model.view import Member
+from inga.model.errors import WireError
+from inga.model.view import MEMBERS_MAX, Member
 from inga.session.description import named
-from inga.wire.told import TEXT_MAX, Told
+from inga.wire.told import TEXT_MAX, Told, said
 
 if TYPE_CHECKING:
     from inga.session.session import Session
 
 NAME_MAX = 255
-"""Characters of a newcomer's name, and of its address."""
+"""Characters of a newcomer's name, of its address, and of the kind of state that it wants."""
+
+AT_ONCE_BYTES = 16 * 1024
+"""Bytes by which newcomers that come into one view make the words of the change longer, but for the first of them: these have
+to fit a datagram, whatever 64 newcomers are called."""
 
 REFUSED_MAX = 64
 """Newcomers that are remembered as refused, and newcomers that wait."""
@@ -68,13 +73,16 @@ class Door:
             return None
         now = self._session.stack.now
         caller = self._waiting.get(newcomer) or _Caller(now, self._session.silence.forgiven)
+        # All of it is read before any of it counts.
+        number, wants, part = told.number("view"), told.text("wants"), tuple(told.texts("part"))
+        if len(wants) > NAME_MAX:
+            raise WireError("malformed", "a kind of state with a very long name")
         why = self._refused.get(newcomer) or self._difference(told) or self._objection(newcomer, caller)
         if why is None:
             if newcomer in self._waiting or len(self._waiting) < REFUSED_MAX:
                 self._waiting[newcomer] = caller
                 caller.asked, caller.address = now, self._session.porter.better(caller.address, address)
-                caller.view, caller.wants = told.number("view"), told.text("wants")
-                caller.part = tuple(told.texts("part"))
+                caller.view, caller.wants, caller.part = number, wants, part
             return None
         self._waiting.pop(newcomer, None)
         self._refused[newcomer] = why
@@ -101,7 +109,8 @@ class Door:
         return 1 + max(incarnation for each, incarnation in people if each == name)
 
     def newcomers(self) -> list[tuple[Member, Hashable]]:
-        """Those who may be in the next view: each name once, and none that a member has who is here."""
+        """Those who may be in the next view: each name once, and none that a member has who is here. For whom there is no room
+        in what is said of it waits for the one after that."""
         stack = self._session.stack
         self._waiting = {
             person: caller
@@ -109,9 +118,14 @@ class Door:
             if stack.now - caller.asked < ASKS_WITHIN and stack.view.index(person) is None
         }
         taken = {stack.view.names[member] for member in (stack.me, *stack.peers)}
-        found = []
+        found: list[tuple[Member, Hashable]] = []
+        size = 0
         for person, caller in self._waiting.items():
             if person.name not in taken:
+                # Its name is said among the members, those who joined, the parts that merge and those who lack a state.
+                size += len(said("", all=[*4 * [person.name], person.address, caller.wants]))
+                if (found and size > AT_ONCE_BYTES) or len(taken) == MEMBERS_MAX:
+                    break
                 taken.add(person.name)
                 found.append((person, caller.address))
         return found
@@ -171,6 +185,8 @@ class Door:
                 return f"there is a member {newcomer.name!r} already"
             if member in stack.peers:  # it may have failed, and the newcomer be the same once more
                 self._session.presence.ask_whether_here(member)
+        elif len(stack.view) - len(stack.left) >= MEMBERS_MAX:
+            return f"it has {MEMBERS_MAX} members, and no group has more"
         return None if self._accepts is None else self._accepts(newcomer)
 
 

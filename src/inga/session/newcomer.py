@@ -216,7 +216,7 @@ class Newcomer:
                 if self._asking.heard(told.identity, now):
                     self.wake = now
             case "welcome" if told.text("group") == f"{self.group:08x}":
-                view, cuts, secret = view_told(told), told.numbers("cuts"), None
+                view, cuts, secret = view_told(told, traced=self._traced), told.numbers("cuts"), None
                 if view.index(self.member) is not None:
                     if self.guard is not None:
                         secret = self.guard.unwrap(host_told(told, view), told.text("secret"))

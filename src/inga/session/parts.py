@@ -209,8 +209,8 @@ class Parts:
 
     def on_welcome(self, told: Told) -> None:
         """We are in a view again."""
-        view = view_told(told)
         session = self._session
+        view = view_told(told, traced=session.stack.book is not None)
         is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
         if self.is_homeless and is_ours and not self.is_entering:
             if self.reads_first:
