@@ -307,6 +307,7 @@ def sections(bits: int, rest: str) -> bytes:
         ("truncated", b""),
         ("truncated", written(packet())[:19]),
         ("foreign", changed(0, 0x49)),
+        ("sealed", changed(1, 0x53)),
         ("foreign", b"GET / HTTP/1.1\r\nHost: example\r\n\r\n"),
         ("version", changed(2, 2)),
         ("group", changed(7, 0)),

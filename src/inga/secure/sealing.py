@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
-from inga.wire.packet import GATHERED_FROM
+from inga.wire.packet import GATHERED_FROM, SEALED_MAGIC
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
-MAGIC = 0x6953
+MAGIC = SEALED_MAGIC
 VERSION = 2
 HEAD = Struct(">HBB8sQ")
 NONCE = Struct(">IQ")

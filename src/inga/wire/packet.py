@@ -33,6 +33,8 @@ from inga.wire.runs import get_runs, put_runs
 from inga.wire.vector import get_vector, put_vector
 
 MAGIC = 0x696E
+SEALED_MAGIC = 0x6953
+"""How datagrams of a secured group begin: see `secure.sealing`. One without a key can tell at least what they are."""
 VERSION = 4
 HEAD = Struct(">HBBIHHII")
 
@@ -160,12 +162,14 @@ def decode(
     """The packet in a datagram, its body borrowed from `data`. None: our own, come back to us.
 
     `sizes` tells how many members the views in force have. `checked`: it has a check. Anything else raises WireError
-    with the reason: truncated, foreign, version, check, group, view, stranger, malformed, length.
+    with the reason: truncated, foreign, sealed, version, check, group, view, stranger, malformed, length.
     """
     if len(data) < 20:
         raise WireError("truncated", f"{len(data)} bytes are no packet")
     magic, version, kind, group_, sections, src, view, size = HEAD.unpack_from(data)
     if magic != MAGIC:
+        if magic == SEALED_MAGIC:
+            raise WireError("sealed", "a datagram of a secured group")
         raise WireError("foreign", "not an inga packet")
     if version != VERSION:
         raise WireError("version", f"version {version}")
