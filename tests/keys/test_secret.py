@@ -110,3 +110,15 @@ def test_files(tmp_path: Path) -> None:
     for name in ("binary", "huge"):
         with pytest.raises(KeysError):
             Secret.load(tmp_path / name)
+
+
+def test_what_is_wrong_with_a_file_names_it(tmp_path: Path) -> None:
+    certificate, short = tmp_path / "alice.pem", tmp_path / "short.secret"
+    certificate.write_text("-----BEGIN CERTIFICATE-----")
+    short.write_text(Secret.make().text()[:-4])
+    for path in (certificate, short):
+        path.chmod(0o600)
+    with pytest.raises(KeysError, match=r"alice.pem holds no secret"):
+        Secret.load(certificate)
+    with pytest.raises(KeysError, match=r"short.secret: this secret was mistyped"):
+        Secret.load(short)

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Self
 
 from inga.keys.files import PRIVATE, SECRET_PREFIX, read_keys, write_new
 from inga.model.errors import KeysError
+from inga.model.text import printable
 
 SIZE = 32
 """Octets of a secret that is made here."""
@@ -54,7 +55,8 @@ class Secret:
         if not plain.startswith(SECRET_PREFIX):
             raise KeysError(
                 "weak",
-                f"this is no secret, which begins with {SECRET_PREFIX}; passphrases can be guessed, and {HOW_TO}",
+                f"this is no secret, which begins with {SECRET_PREFIX}; passphrases can be guessed, and {HOW_TO}, which "
+                "is then named as 'file:PATH'",
             )
         letters = plain.removeprefix(SECRET_PREFIX).replace("-", "").upper()
         try:
@@ -72,9 +74,15 @@ class Secret:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The secret in a file, which nobody but its owner and group may be able to read."""
         try:
-            return cls.parse(read_keys(path).decode("ascii"))
+            text = read_keys(path).decode("ascii")
         except UnicodeDecodeError:
-            raise KeysError("malformed", f"{os.fspath(path)} holds no secret: {HOW_TO}") from None
+            text = ""
+        if not "".join(text.split()).lower().startswith(SECRET_PREFIX):
+            raise KeysError("malformed", f"{printable(str(path))} holds no secret: {HOW_TO}")
+        try:
+            return cls.parse(text)
+        except KeysError as error:
+            raise KeysError(error.reason, f"{printable(str(path))}: {error}") from None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to a new file that its owner alone can read."""

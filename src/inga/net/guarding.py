@@ -6,7 +6,8 @@ from functools import cache
 
 from inga.keys.identity import Identity
 from inga.keys.secret import Secret
-from inga.model.errors import UsageError
+from inga.model.errors import KeysError, UsageError
+from inga.model.text import printable
 from inga.net.log import report
 from inga.net.options import JoinOptions
 from inga.net.sieve import LARGE
@@ -21,7 +22,12 @@ FILE = "file:"
 
 def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> GroupGuard | None:
     """The guard of a member that was given a secret or an identity; None for one without."""
-    credentials = _credentials(said, name)
+    try:
+        credentials = _credentials(said, name)
+    except OSError as error:
+        raise KeysError(
+            "unreadable", f"{printable(str(error.filename))} cannot be read: {error.strerror}"
+        ) from None
     if credentials is None:
         return None
     if recipe.wire != "inga":
@@ -66,7 +72,13 @@ def _credentials(said: JoinOptions, name: str) -> Credentials | None:
     known = identity if isinstance(identity, Identity) else Identity.load(identity)
     if known.name != name:
         raise UsageError(f"the certificate is that of {known.name!r}, not of {name!r}")
-    known.check(time.time())
+    try:
+        known.check(time.time())
+    except KeysError as error:
+        where = "the identity" if isinstance(identity, Identity) else printable(os.fspath(identity))
+        raise KeysError(
+            error.reason, f"{where}: {error}; `inga keys member {name} --authority DIR` makes another"
+        ) from None
     return Certified(known, time.time)
 
 
