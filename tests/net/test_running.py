@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -69,3 +70,33 @@ def test_signals_are_as_before_when_it_has_ended() -> None:
 
     inga.run(nothing())
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_what_is_no_coroutine() -> None:
+    async def main() -> None: ...
+
+    with pytest.raises(inga.UsageError, match=r"as in inga.run\(main\(...\)\), not <function"):
+        inga.run(main)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+def test_in_a_loop_that_runs_it_says_what_to_write() -> None:
+    async def inner() -> None: ...
+
+    async def notebook() -> None:
+        with pytest.raises(inga.UsageError, match=r"write `await main\(\)`"):
+            inga.run(inner())
+
+    asyncio.run(notebook())
+
+
+def test_beside_the_main_thread_signals_are_left_alone() -> None:
+    found: list[int] = []
+
+    async def seven() -> int:
+        return 7
+
+    thread = threading.Thread(target=lambda: found.append(inga.run(seven())))
+    thread.start()
+    thread.join()
+    assert found == [7]

@@ -1,9 +1,14 @@
 """Running a program that is a member of groups, so that it takes its leave however it is ended."""
 
 import asyncio
+import inspect
 import signal
+import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
+
+from inga.model.errors import UsageError
 
 Outcome = TypeVar("Outcome")
 
@@ -17,7 +22,10 @@ def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
     Every `async with inga.join(...)` in it then tells the others that it leaves, instead of letting them find out by its
     silence. The program ends with the code that such a signal has by custom, 128 and its number.
     """
+    _check(main)
     ended_by: list[int] = []
+    # Python handles signals in the main thread alone; elsewhere a program is a member all the same.
+    numbers = ENDING if threading.current_thread() is threading.main_thread() else ()
 
     async def watched() -> Outcome:
         task = asyncio.ensure_future(main)
@@ -27,12 +35,12 @@ def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
             ended_by.append(number)
             task.cancel()
 
-        for number in ENDING:
+        for number in numbers:
             loop.add_signal_handler(number, end, number)
         try:
             return await task
         finally:
-            for number in ENDING:
+            for number in numbers:
                 loop.remove_signal_handler(number)
             task.cancel()
 
@@ -42,3 +50,16 @@ def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
         if ended_by:
             raise SystemExit(128 + ended_by[0]) from None
         raise
+
+
+def _check(main: Any) -> None:
+    """Say what is wrong before there is an event loop, and leave nothing that was never awaited."""
+    if not inspect.iscoroutine(main):
+        called = f"{getattr(main, '__name__', 'main')}(...)"
+        raise UsageError(f"inga.run takes a coroutine, as in inga.run({called}), not {main!r}")
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        main.close()
+        raise UsageError(
+            "inga.run begins an event loop, and one runs already, as in a notebook: write `await main()` there"
+        )
