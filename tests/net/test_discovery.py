@@ -208,9 +208,9 @@ def test_ready_waits_for_whom_one_wants(run: Run, gather: Gather) -> None:
         async with gather() as ((alice, *_), come):
             await alice.ready()
             await alice.ready(members="bob")
-            with pytest.raises(inga.NotReady, match=r"3 of 4 members are here after 0.05 s"):
+            with pytest.raises(inga.NotReady, match=r"waited 0.05 s: 3 of 4 members are here$"):
                 await alice.ready(4, timeout=0.05)
-            words = r"1 of 3 members are here, missing are dave, erin after 0.05 s"
+            words = r"waited 0.05 s: 1 of 3 members are here, missing are dave, erin"
             with pytest.raises(inga.NotReady, match=words) as caught:
                 await alice.ready(members=["erin", "alice", "dave"], timeout=0.05)
             assert caught.value.missing == ("dave", "erin")

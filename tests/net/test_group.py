@@ -1,7 +1,9 @@
 """A group as its users know it: sending, receiving, receipts, who is here, delays."""
 
 import asyncio
+import copy
 import logging
+import pickle
 import socket
 from contextlib import suppress
 from itertools import pairwise
@@ -738,7 +740,7 @@ def test_ready_names_who_does_not_come_in_time(run: Run, place: Place, group_nam
     async def main() -> None:
         async with inga.join(group_name, "alice", **where) as alice:
             with pytest.raises(
-                inga.NotReady, match=r"1 of 4 members are here, missing are bob, cathy, dave after 0 s"
+                inga.NotReady, match=r"waited 0 s: 1 of 4 members are here, missing are bob, cathy, dave"
             ):
                 await alice.ready(timeout=0)
             async with inga.join(group_name, "cathy", **where):
@@ -1059,5 +1061,63 @@ def test_the_part_of_a_live_run_says_what_went_wrong(run: Run, party: Party) -> 
             alice._driver.end_turn()
             with pytest.raises(inga.Gap, match="lost for good"):
                 await playing
+
+    run(main())
+
+
+def test_what_a_call_is_not_given(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2) as (alice, _bob):
+            for to, words in (
+                (5, "to is the name of a member, or several of them, not 5"),
+                ([5], "5 is not a member"),
+            ):
+                with pytest.raises(inga.UsageError, match=words):
+                    await alice.send(b"", to=to)
+            with pytest.raises(inga.UsageError, match="send_many takes a list of messages, not 5"):
+                await alice.send_many(5)  # type: ignore[arg-type]
+            for number in ("two", 0, -1):
+                with pytest.raises(
+                    inga.UsageError, match="this is how many members have to be here, at least 1"
+                ):
+                    await alice.ready(number)  # type: ignore[arg-type]
+            for told in (alice.on_join, alice.on_leave, alice.on_merge):
+                with pytest.raises(
+                    inga.UsageError, match=f"{told.__name__} is told a function to call, not 5"
+                ):
+                    told(5)  # type: ignore[operator]
+
+    run(main())
+
+
+def test_a_group_is_neither_copied_nor_pickled(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2) as (alice, bob):
+            await asyncio.gather(alice.ready(), bob.ready())
+            for make in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(TypeError, match="a Group is neither copied nor pickled"):
+                    make(alice)
+            assert repr(alice) == f"<inga.Group {alice.name!r}, 'alice' in it: alice, bob>"
+        assert repr(alice) == f"<inga.Group {alice.name!r}, 'alice' in it: closed>"
+
+    run(main())
+
+
+def test_a_send_that_is_cancelled_while_it_waits_has_sent_nothing(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2, queue_max=1024) as (alice, bob):
+            await asyncio.gather(alice.ready(), bob.ready())
+            sent = 0
+            with suppress(TimeoutError):
+                while True:
+                    async with asyncio.timeout(0.05):
+                        await alice.send(b"%4d" % sent + bytes(1000))
+                    sent += 1
+            await alice_is_heard(alice, bob, sent)
+
+    async def alice_is_heard(alice: inga.Group, bob: inga.Group, sent: int) -> None:
+        assert len(await take(aiter(bob), sent)) == sent
+        await alice.send(b"last")
+        assert await texts(bob, 1) == ["last"]
 
     run(main())

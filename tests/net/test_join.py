@@ -57,11 +57,61 @@ async def joined(name: str, **options: Any) -> None:
         ({"via": "unicast"}, "via='unicast' needs addresses"),
         ({"via": "tcp"}, "via='tcp' needs addresses"),
         ({"via": "pigeon"}, "via is udp://239.x.y.z:port, unicast or tcp"),
+        ({"via": 7400}, "via is udp://239.x.y.z:port, unicast or tcp, not 7400"),
+        ({"order": ["causal"]}, r"an order is a name, not \['causal'\]; there are causal"),
+        ({"members": {"alice", "bob"}}, "members is a list of names.* in every process, in the same order"),
+        ({"members": (name for name in MEMBERS)}, "members is a list of names.*, not <generator"),
+        ({"members": ["alice", 5]}, "the name of a member is text, not 5"),
+        ({"trace": 5}, "trace is a directory that members share, not 5"),
+        ({"late": "false"}, "late is True or False, not 'false'"),
+        ({"echo": "no"}, "echo is True or False, not 'no'"),
+        ({"rejoin": None}, "rejoin is True or False, not None"),
+        ({"datagram_max": "1400"}, "datagram_max is a whole number of bytes, not '1400'"),
+        ({"queue_max": None}, "queue_max is a whole number of bytes, not None"),
+        ({"queue_max": 10}, "queue_max is at least 1024 bytes, not 10"),
+        ({"window": True}, "window is a whole number of bytes, not True"),
+        (
+            {"objects": ["hits"], "order": "object"},
+            r"objects is a dict of names and classes.*, not \['hits'\]",
+        ),
+        ({"protocol": "window"}, "protocol is a dict .*, not 'window'"),
+        ({"seeds": 7400, "members": None, "via": "tcp"}, r"seeds is a list of addresses.*, not 7400"),
+        ({"identity": 5}, "identity is an Identity, or the path of a file with one, not 5"),
+        ({"identity": "none.pem"}, "none.pem cannot be read: No such file"),
+        ({"secret": "file:none.secret"}, "none.secret cannot be read: No such file"),
+        ({"secret": "lunch.secret"}, "this is no secret.* named as 'file:PATH'"),
+        ({"faults": {"loss": 0.1}}, r"faults is inga.Faults, .*, not \{'loss': 0.1\}"),
+        ({"seed": "x"}, "seed is a whole number, not 'x'"),
+        ({"via": "tcp", "members": {"alice": "0.0.0.0:7400"}}, "nobody reaches 0.0.0.0:7400"),
+        (
+            {"via": "tcp", "members": None, "address": "0.0.0.0:7400", "seeds": ["b:1"]},
+            "nobody reaches 0.0.0.0",
+        ),
     ],
 )
 def test_what_cannot_be_meant(run: Run, options: dict[str, Any], words: str) -> None:
     with pytest.raises(inga.UsageError, match=words):
         run(joined("alice", **{"members": MEMBERS, "via": NOWHERE, "interface": "lo", **options}))
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "words"),
+    [
+        (5, "alice", "the name of a group is text, not 5"),
+        (None, "alice", "the name of a group is text, not None"),
+        ("", "alice", "a group needs a name"),
+        ("lunch", None, "the name of a member is text, not None"),
+        ("lunch", b"alice", "the name of a member is text, not b'alice'"),
+        ("lunch", "", "a member needs a name"),
+    ],
+)
+def test_a_name_that_is_none(run: Run, group: Any, name: Any, words: str) -> None:
+    async def main() -> None:
+        async with inga.join(group, name, via=NOWHERE, interface="lo"):
+            pass
+
+    with pytest.raises(inga.UsageError, match=words):
+        run(main())
 
 
 @pytest.mark.parametrize("options", [{}, {"secret": Secret(bytes(32))}], ids=["plain", "secured"])

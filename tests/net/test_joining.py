@@ -9,6 +9,8 @@ import pytest
 
 import inga
 
+from .helpers import Place, Run
+
 
 async def sends() -> None:
     await joining().send(b"hello")
@@ -59,3 +61,17 @@ def test_what_no_group_has_is_an_ordinary_error() -> None:
         _ = joining().sned
     with pytest.warns(RuntimeWarning):
         assert "a member only inside `async with`" in repr(joining())
+
+
+def test_one_join_is_one_membership(run: Run, place: Place) -> None:
+    async def main() -> None:
+        joining = inga.join("lunch", "alice", **place(members=1))
+        async with joining:
+            pass
+        with pytest.raises(
+            inga.UsageError, match=r"'alice' in 'lunch' was entered already: call inga.join again"
+        ):
+            async with joining:
+                pass
+
+    run(main())

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,28 @@ def test_who_does_not_know_the_secret_is_told(
             reason = {"another secret": "unproven", "no secret": "plain", "a certificate": "credentials"}[bad]
             assert alice.rejected[reason] > 0
             assert told[0].keys() >= {reason}
+
+    run(talk())
+
+
+def test_one_of_the_members_has_no_secret(run: Run, group_name: str, place: Place) -> None:
+    """Nobody asks to be let in where members are named, so nobody is told by an answer: both see it by what they wait for."""
+
+    async def talk() -> None:
+        where = place("udp", 2)
+        async with (
+            inga.join(group_name, "alice", secret=SECRET, **where) as alice,
+            inga.join(group_name, "bob", **where) as bob,
+        ):
+            await until(lambda: bob.rejected.get("sealed") and alice.rejected.get("plain"))
+            with pytest.raises(
+                inga.NotReady, match="missing are alice; somebody there has a secret= or an identity="
+            ):
+                await bob.ready(timeout=0)
+            with pytest.raises(
+                inga.NotReady, match=r"missing are bob; whoever is at .* speaks .* without a secret"
+            ):
+                await alice.ready(timeout=0)
 
     run(talk())
 
@@ -359,3 +382,17 @@ def test_plain_groups_say_so_once(
     run(talk())
     (told,) = [each.getMessage() for each in caplog.records if each.event == "group.plain"]  # type: ignore[attr-defined]
     assert told.startswith(f"group {group_name} is not secured:") and remedy in told
+
+
+def test_a_certificate_that_has_expired_says_how_to_make_another(run: Run, tmp_path: Path) -> None:
+    expired = Authority.make("lunch").issue("bob", days=1.0, now=time.time() - 10 * 86400)
+
+    async def main(identity: Any) -> None:
+        async with inga.join("lunch", "bob", via="udp://239.7.7.7:9", identity=identity):
+            pass
+
+    said = "has expired on .*; `inga keys member bob --authority DIR` makes another"
+    with pytest.raises(KeysError, match=f"^the identity: the certificate {said}"):
+        run(main(expired))
+    with pytest.raises(KeysError, match=f"bob.pem: the certificate {said}"):
+        run(main(expired.save(tmp_path / "bob.pem")))

@@ -207,6 +207,21 @@ def test_a_state_that_cannot_be_given(
     assert "the application could not give its state" in caplog.text
 
 
+def test_a_state_that_is_none(run: Run, place: Place, group_name: str) -> None:
+    async def main() -> None:
+        where, shelf = place(members=1), Shelf()
+        async with inga.join(group_name, "alice", on_state_request=lambda: 5, **where) as alice:
+            reading = asyncio.create_task(anext(aiter(alice)))
+            async with inga.join(group_name, "bob", late=True, on_state=shelf.take, **where) as bob:
+                with pytest.raises(
+                    inga.UsageError, match="on_state_request gives bytes, or an iterator of bytes, not int"
+                ):
+                    await texts(bob, 1)
+            reading.cancel()
+
+    run(main())
+
+
 def test_a_state_that_cannot_be_taken(run: Run, place: Place, group_name: str) -> None:
     async def take(chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:

@@ -48,6 +48,8 @@ def parse_via(via: str) -> Via:
     """`udp://239.x.y.z:port`, optionally `?interface=NAME or ADDRESS`; `unicast`; `tcp`."""
     if via in ("unicast", "tcp"):
         return Via(via)
+    if not isinstance(via, str):
+        raise UsageError(f"via is udp://239.x.y.z:port, unicast or tcp, not {via!r}")
     try:
         parts = urlsplit(via)
         port = parts.port

@@ -70,12 +70,15 @@ class Company:
 
     async def ready(self, at_least: int | None, members: Iterable[str] | None, timeout: float | None) -> None:
         """Wait for so many members, for these, or for all in the view."""
+        _check_count(at_least)
         view = self._stack.view
         wanted = Awaited(at_least or 0, frozenset({members} if isinstance(members, str) else members or ()))
         if at_least is None and members is None:
             wanted = Awaited(None)
         if wanted.count(view) > len(view) and not self._is_open:
-            raise UsageError(f"ready(at_least={at_least}): the group has {len(view)} members")
+            raise UsageError(
+                f"ready(at_least={at_least}): the group has {len(view)} member{'s' * (len(view) > 1)}"
+            )
         if wanted.is_met(self.here, view):
             return
         watcher = wanted, self._loop.create_future()
@@ -85,7 +88,7 @@ class Company:
             async with asyncio.timeout(timeout):
                 await watcher[1]
         except TimeoutError:
-            words = f"{self._who_is_missing(wanted)} after {timeout:g} s"
+            words = f"waited {timeout:g} s: {self._who_is_missing(wanted)}"
             raise NotReady(words, self._missing(wanted)) from None
         finally:
             warning.cancel()
@@ -93,14 +96,17 @@ class Company:
                 self.watchers.remove(watcher)
 
     def on_join(self, listener: NameListener) -> None:
+        _check_listener("on_join", listener)
         self._on_join.append(listener)
         for member in self.present:
             self._tell(listener, member.name)
 
     def on_leave(self, listener: NameListener) -> None:
+        _check_listener("on_leave", listener)
         self._on_leave.append(listener)
 
     def on_merge(self, listener: ViewListener) -> None:
+        _check_listener("on_merge", listener)
         self._on_merge.append(listener)
 
     def reach(self, view: View) -> None:
@@ -155,9 +161,28 @@ class Company:
             if wanted.names
             else (len(here), wanted.count(self._stack.view))
         )
-        strangers = [] if self._stack.guard is None else self._stack.guard.strangers[:STRANGERS_NAMED]
         parts = [f"{there} of {count} members are here", *([f"missing are {missing}"] if missing else [])]
-        return ", ".join([*parts, *strangers])
+        return "; ".join([", ".join(parts), *self._strangers()])
+
+    def _strangers(self) -> list[str]:
+        """Who may be one of those that are missing, and is not understood."""
+        if self._stack.guard is not None:
+            return self._stack.guard.strangers[:STRANGERS_NAMED]
+        if self._stack.rejected["sealed"]:
+            return ["somebody there has a secret= or an identity=, and this member has neither"]
+        return []
 
     def _warn(self, wanted: "Awaited") -> None:
         report("members.missing", "%s", self._who_is_missing(wanted), group=self.group)
+
+
+def _check_count(at_least: object) -> None:
+    if at_least is not None and not (isinstance(at_least, int) and at_least > 0):
+        raise UsageError(
+            f"ready(at_least={at_least!r}): this is how many members have to be here, at least 1"
+        )
+
+
+def _check_listener(name: str, listener: object) -> None:
+    if not callable(listener):
+        raise UsageError(f"{name} is told a function to call, not {listener!r}")

@@ -5,7 +5,7 @@ import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
@@ -38,7 +38,8 @@ second."""
 class Group(ObjectCalls):
     """A live member of a group: what `async with inga.join(...) as group` gives.
 
-    `group.name` is the group's name, `group.me` this member's. One task sends, one iterates; both may be the same.
+    `group.name` is the group's name, `group.me` this member's. Any task may send, one at a time iterates. All of them run in
+    the event loop in which it was joined: from another thread, `asyncio.run_coroutine_threadsafe(group.send(...), loop)`.
     """
 
     def __init__(
@@ -99,7 +100,8 @@ class Group(ObjectCalls):
         """Send one message, of bytes, to everybody else; `to` names one member or several instead.
 
         It returns once the message is queued, and waits only while too much of ours is under way (flow control). Whoever has to
-        know that it arrived awaits `receipt.reached("confirmed")`.
+        know that it arrived awaits `receipt.reached("confirmed")`. Cancelled while it waits, as by `asyncio.timeout`, it has
+        sent nothing; once it has returned, the message is on its way, and nothing calls it back.
         """
         stack = self.stack
         driver = self._driver
@@ -120,13 +122,20 @@ class Group(ObjectCalls):
         if not self.stack.writable or self._driver.writers:
             self._check_open()
             self.stack.views.refuse_if_paused()
-            raise WouldBlock("the flow window is closed")
+            raise WouldBlock(
+                "the flow window is closed, as too much of ours is under way: use `await group.send(...)`, which waits"
+            )
         return self._send([_immutable(data)], to)
 
     async def send_many(
         self, messages: Iterable[bytes], to: str | Iterable[str] | None = None
     ) -> LiveReceipt:
-        """Send many messages at once, in their order, which costs less than one by one; the receipt is that of the last."""
+        """Send many messages at once, in their order, which costs less than one by one; the receipt is that of the last.
+
+        It waits between some hundreds of them: cancelled there, it has sent the first ones.
+        """
+        if not isinstance(messages, Iterable):
+            raise UsageError(f"send_many takes a list of messages, not {messages!r}")
         payloads = list(messages)
         if set(map(type, payloads)) != _JUST_BYTES:
             payloads = list(map(_immutable, payloads))
@@ -306,7 +315,8 @@ class Group(ObjectCalls):
         await self.close()
 
     def begin(self, cuts: Sequence[int] = ()) -> None:
-        """The sockets are open: the first view begins. `cuts`: what each process had sent in views before."""
+        """For `inga.join`, which has called it: the sockets are open, the first view begins. `cuts`: what each process had sent
+        in views before."""
         self.stack.begin(cuts=cuts, now=self._time())
         report("group.joined", "%s is a member", self.me, group=self.name)
         self._driver.end_turn()
@@ -331,6 +341,15 @@ class Group(ObjectCalls):
             if self.traces is not None:
                 is_out = isinstance(self._error, Excluded)  # then nothing is lost but its membership
                 await self.traces.close(self._error is None or is_out, crashed=is_out)
+
+    def __repr__(self) -> str:
+        state = "failed" if self._error is not None else "closed" if self._closed else ", ".join(self.here)
+        return f"<inga.Group {self.name!r}, {self.me!r} in it: {state}>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "a Group is neither copied nor pickled: it is a member with sockets, in this process; another process joins itself"
+        )
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
@@ -439,7 +458,7 @@ class Group(ObjectCalls):
         self._interrupt_calls(why)
 
     def disclaim(self) -> None:
-        """The trace was begun under another order: say what is promised no longer."""
+        """For `inga.join` and `use`: the trace was begun under another order, and says what is promised no longer."""
         if self.traces is not None:
             self.traces.disclaim(*(set(CHECKS) - set(self.recipe.claims(full=True))))
 
@@ -480,6 +499,8 @@ class Group(ObjectCalls):
     def _mask(self, to: str | Iterable[str]) -> int:
         if isinstance(to, str):
             return 1 << self._member(to)
+        if not isinstance(to, Iterable):
+            raise UsageError(f"to is the name of a member, or several of them, not {to!r}")
         mask = 0
         for name in to:
             mask |= 1 << self._member(name)

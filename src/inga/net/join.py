@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -19,7 +19,7 @@ from inga.net.guarding import guard_of, warn_plain
 from inga.net.hosts import Hosts
 from inga.net.joining import Joining
 from inga.net.log import report
-from inga.net.options import JoinOptions, complete
+from inga.net.options import JoinOptions, check_switch, complete
 from inga.net.receipt import Receipts
 from inga.net.seeds import SeedFile, Seeds, look_for
 from inga.net.states import StateHooks
@@ -55,7 +55,7 @@ def join(
 
     Members find each other by multicast. Where `via` is `unicast` or `tcp`, `address="host:port"` says where we are to be
     reached, and `seeds` where others may be: `["host:port", ...]`, of whom one that is there is enough, or a file that all
-    share, as a path or as `"file:PATH"`. Who finds nobody founds the group, with all who start at the same time.
+    share, as `"file:PATH"` or as a `pathlib.Path`. Who finds nobody founds the group, with all who start at the same time.
 
     Or `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where `via` is `unicast` or
     `tcp`. Then nobody else is let in that does not say `late`.
@@ -83,9 +83,11 @@ async def _membership(
 ) -> AsyncIterator[Group]:
     """A member from beginning to end."""
     said = complete(options)
+    check_switch("late", late)
     states = StateHooks.of(said)
-    for text in (group, name, *(members or ())):
-        _refuse_halves(text)
+    _check_names(group, name, members)
+    if trace is not None and not isinstance(trace, str | os.PathLike):
+        raise UsageError(f"trace is a directory that members share, not {trace!r}")
     recipe = _check(name, members, order, late=late, detect=said["detect"])
     refuse_unsafe(recipe, said["unsafe"])
     is_open = members is None
@@ -353,6 +355,7 @@ async def _carrier(
     if members is None:
         if address is None:
             raise UsageError(f"via={place.kind!r} with seeds needs address='host:port', to be reached at")
+        _check_place(address, name)
         await hosts.open(address, name)
         alone = [address]
         if place.kind == "unicast":
@@ -361,12 +364,13 @@ async def _carrier(
     if not isinstance(members, Mapping):
         raise UsageError(f"via={place.kind!r} needs addresses: members={{name: 'host:port'}}")
     for member in members:
-        parse_host_port(members[member], member)
+        _check_place(members[member], member)
     where = list(members.values())
     me = len(where) if late else list(members).index(name)
     if late:
         if address is None:
             raise UsageError(f"via={place.kind!r} with late=True needs address='host:port', to be reached at")
+        _check_place(address, name)
         where.append(address)
     await hosts.open(where[me], name, where)
     if place.kind == "unicast":
@@ -374,10 +378,39 @@ async def _carrier(
     return TcpCarrier(me, where, hosts, late=late)
 
 
+def _check_place(address: str, name: str) -> None:
+    host, _ = parse_host_port(address, name)
+    if host == "0.0.0.0":
+        raise UsageError(
+            f"the address of {name} is where the others reach it, and nobody reaches {address}: name the host, or its address"
+        )
+
+
+def _check_names(group: object, name: object, members: object) -> None:
+    # A set has another order in each process, and a generator is empty once it was looked at.
+    if members is not None and (
+        not isinstance(members, Collection) or isinstance(members, str | bytes | set | frozenset)
+    ):
+        raise UsageError(
+            f"members is a list of names, or a dict of names and addresses, not {members!r}: the same in every process, in "
+            "the same order"
+        )
+    for what, text in (
+        ("a group", group),
+        ("a member", name),
+        *(("a member", each) for each in members or ()),
+    ):
+        if not isinstance(text, str):
+            raise UsageError(f"the name of {what} is text, not {text!r}")
+        _refuse_halves(text)
+    if not group:
+        raise UsageError("a group needs a name: '' names none")
+
+
 def _refuse_halves(name: str) -> None:
     """Refuse what no member can write: an argument of a program that is no UTF-8 is read as halves of characters."""
     try:
-        str(name).encode()
+        name.encode()
     except UnicodeEncodeError:
         raise UsageError(
             f"{name!r} is no name: there is half a character in it, as in text that is no UTF-8"
@@ -450,7 +483,7 @@ def _check(
     if members is None:
         return recipe
     names = list(members)
-    if isinstance(members, str) or not all(names):
+    if not all(names):
         raise UsageError(f"members is a list of names, or a dict of names and addresses, not {members!r}")
     if len(names) > MEMBERS_MAX:
         raise UsageError(f"{len(names)} members are too many: a group has at most {MEMBERS_MAX}")
@@ -458,6 +491,6 @@ def _check(
         raise UsageError(f"two members of one name in {', '.join(names)}: give each a name of its own")
     if not late and name not in names:
         raise UsageError(
-            f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"
+            f"{name!r} is not among the members: {', '.join(names) or 'none'}; to join while they run, pass late=True"
         )
     return recipe

@@ -17,15 +17,19 @@ class Joining:
     Whoever forgets `async with` is told so, by type checkers and by an error that says what to write.
     """
 
-    __slots__ = ("_entered", "_membership", "_who")
+    __slots__ = ("_begun", "_entered", "_membership", "_who")
 
     def __init__(self, who: str, membership: AbstractAsyncContextManager[Group]) -> None:
         self._who = who
         self._membership = membership
-        self._entered = False
+        self._entered = self._begun = False
 
     async def __aenter__(self) -> Group:
-        self._entered = True
+        if self._begun:
+            raise UsageError(
+                f"inga.join of {self._who} was entered already: call inga.join again for each `async with`"
+            )
+        self._entered = self._begun = True
         return await self._membership.__aenter__()
 
     async def __aexit__(

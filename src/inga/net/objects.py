@@ -158,7 +158,9 @@ class ObjectCalls:
         call = calls.check(ONE_WAY, target, op, args, named)
         if not self.stack.writable:
             self.stack.views.refuse_if_paused()
-            raise WouldBlock("the flow window is closed")
+            raise WouldBlock(
+                "the flow window is closed, as too much of ours is under way: use `await group.call(...)`, which waits"
+            )
         calls.begin(lambda ctx: ctx.make(call))
 
     async def _call(self, target: Target, op: str, args: Any, named: Any, answers: str = FIRST) -> Any:

@@ -9,7 +9,7 @@ last ten messages instead, `history=2.5` those of the last 2.5 seconds. See docs
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from math import inf
 from typing import Any, TypedDict, cast
 
@@ -130,12 +130,34 @@ DEFAULTS: JoinOptions = {
 }
 
 
+SWITCHES = ("echo", "matrix", "coarse", "unsafe", "rejoin")
+"""Options that are True or False; `echo` may be None, too."""
+
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "protocol": ((Mapping,), "a dict of what the order has of its own, such as {'window': 8}"),
+    "objects": ((Mapping,), "a dict of names and classes, such as {'hits': Counter}"),
+    "seeds": (
+        (str, os.PathLike, Sequence),
+        "a list of addresses, such as ['10.0.0.1:7400'], or a file, as 'file:PATH'",
+    ),
+    "interface": ((str,), "the name of an interface, or its address"),
+    "datagram_max": ((int,), "a whole number of bytes"),
+    "window": ((int,), "a whole number of bytes"),
+    "queue_max": ((int,), "a whole number of bytes"),
+    "identity": ((Identity, str, os.PathLike), "an Identity, or the path of a file with one"),
+    "faults": ((Faults,), "inga.Faults, such as inga.Faults(loss=0.1)"),
+    "seed": ((int,), "a whole number"),
+}
+"""What an option has to be, where nothing else checks it: types, and words for a person."""
+
+
 def complete(options: JoinOptions) -> JoinOptions:
     """The same with what was not said, checked as far as that needs no order."""
     for name in options:
         if name not in DEFAULTS:
             raise UsageError(f"inga.join has no option {name!r}{suggest(name, (*ARGUMENTS, *DEFAULTS))}")
     said = cast(JoinOptions, {**DEFAULTS, **options})
+    _check_kinds(said)
     datagram_max, window = said["datagram_max"], said["window"]
     if datagram_max is not None and not DATAGRAM_MIN <= datagram_max <= DATAGRAM_MAX:
         raise UsageError(
@@ -144,7 +166,9 @@ def complete(options: JoinOptions) -> JoinOptions:
     if window is not None and window < 1:
         raise UsageError(f"window is at least 1 byte, not {window}")
     if said["queue_max"] < QUEUE_MIN:
-        raise UsageError(f"queue_max is at least {QUEUE_MIN} bytes: every message fills a smaller queue")
+        raise UsageError(
+            f"queue_max is at least {QUEUE_MIN} bytes, not {said['queue_max']}: every message fills a smaller queue"
+        )
     if said["detect"] is not None:
         check_seconds("detect", said["detect"])
         if said["detect"] < DETECT_MIN:
@@ -158,6 +182,26 @@ def complete(options: JoinOptions) -> JoinOptions:
     if said["trace_level"] not in ("full", "deliveries"):
         raise UsageError(f"trace_level is full or deliveries, not {said['trace_level']!r}")
     return said
+
+
+def check_switch(name: str, value: Any) -> None:
+    """Any text is true to Python, "no" and "false" as well: what comes from an environment or a file is refused, not guessed."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is True or False, not {value!r}")
+
+
+def _check_kinds(said: JoinOptions) -> None:
+    """Refuse what is not even of the kind of an option, and would be noticed later, by somebody else."""
+    checked = cast(dict[str, Any], said)
+    for name in SWITCHES:
+        if checked[name] is not None or name != "echo":
+            check_switch(name, checked[name])
+    for name, (kinds, words) in KINDS.items():
+        value = checked[name]
+        if value is None and DEFAULTS[name] is None:  # type: ignore[literal-required]
+            continue
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise UsageError(f"{name} is {words}, not {value!r}")
 
 
 def _check_states(said: JoinOptions) -> None:

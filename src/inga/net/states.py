@@ -250,9 +250,11 @@ async def _chunks_of(give: GiveState | None) -> AsyncGenerator[Any, None]:
     elif hasattr(given, "__aiter__"):
         async for chunk in given:
             yield chunk
-    else:
+    elif isinstance(given, Iterable):
         for chunk in given:
             yield chunk
+    else:
+        raise UsageError(f"on_state_request gives bytes, or an iterator of bytes, not {type(given).__name__}")
 
 
 def _checked(chunk: Any) -> bytes:

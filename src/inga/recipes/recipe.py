@@ -167,6 +167,8 @@ def register(name: str, make: Callable[[Options], list[Layer]], **about: Any) ->
 
 def find(name: str) -> Recipe:
     """The recipe called so, or by an alias."""
+    if not isinstance(name, str):
+        raise UsageError(f"an order is a name, not {name!r}{suggest('', names())}")
     called = ALIASES.get(name, name)
     if not _bring(called):
         import_module(TEACHING)
