@@ -41,8 +41,25 @@ def test_a_summary_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert found == {
         "format": "shiviz", "file": str(log), "traces": [f"{out}/1", f"{out}/2"], "processes": 4, "events": 4,
         "messages": 0, "deliveries": 0, "unmatched": 0, "skipped": 0, "skipped_first": [], "bad": 0, "bad_first": [],
-        "torn": 0, "repeated": 0, "sample": [],
+        "torn": 0, "repeated": 0, "shared": 0, "sample": [],
     }  # fmt: skip
+
+
+def test_whose_messages_are_called_the_same_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.csv").write_text("at,op,no\na,send,1\nb,send,1\nc,receive,1\nc,receive,1\n")
+    words = [
+        "import",
+        "table",
+        str(tmp_path / "x.csv"),
+        str(tmp_path / "out"),
+        "--map",
+        "process=at",
+        "kind=op",
+    ]
+    assert main([*words, "message=no"]) == 0
+    assert "1 message was sent by several processes, of which the first counts: " in capsys.readouterr().out
 
 
 def test_the_place_may_be_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -573,6 +573,74 @@ def test_a_table_with_clocks_is_a_log_of_events(tmp_path: Path) -> None:
     assert check_trace(str(tmp_path / "out"), master=None)[1].verdict == "pass"
 
 
+def test_a_table_with_clocks_may_tell_deliver_from_receive(tmp_path: Path) -> None:
+    content = 'at;op;no;vc\na;send;x;{"a":1}\nb;receive;x;{"a":1,"b":1}\nb;deliver;x;{"a":1,"b":2}\n'
+    mapped = TableColumns({"process": "at", "kind": "op", "message": "no", "clock": "vc"})
+    found = import_log("table", write(tmp_path, content), tmp_path / "out", columns=mapped)
+    assert found.deliveries == 1
+    told = [(row.step, row.ref) for row in rows(tmp_path / "out", 1) if row.step != "event"]
+    assert told == [("receive", "x.log:3"), ("deliver", "x.log:4")]
+    assert check_trace(str(tmp_path / "out"), master=None)[1].verdict == "pass"
+
+
+def test_who_is_not_named_as_a_receiver_is_not_left_out(tmp_path: Path) -> None:
+    """Where a table leaves empty for whom a message was, those that received it are meant, and what is missing stays open."""
+    content = "at,op,no,to\na,send,1,b\na,send,2,\nb,receive,1,\nb,receive,2,\n"
+    mapped = TableColumns({"process": "at", "kind": "op", "message": "no", "receiver": "to"})
+    import_log("table", write(tmp_path, content), tmp_path / "named", columns=mapped)
+    content = "op,no,from,to\nsend,1,a,\nreceive,1,a,b\nsend,2,b,\nreceive,2,b,a\n"
+    mapped = TableColumns({"kind": "op", "message": "no", "sender": "from", "receiver": "to"})
+    import_log("table", write(tmp_path, content), tmp_path / "pairs", columns=mapped)
+    for each in ("named", "pairs"):
+        certificate = check_trace(str(tmp_path / each), ["integrity", "complete"], master=None)[1]
+        assert [check.verdict for check in certificate.checks] == ["pass", "unknown"]
+
+
+def test_spaces_around_a_kind_mean_nothing(tmp_path: Path) -> None:
+    content = "at,op,no\na, send,1\nb,GOT ,1\n"
+    mapped = TableColumns({"process": "at", "kind": "op", "message": "no"}, kinds={"receive": (" got",)})
+    found = import_log("table", write(tmp_path, content), tmp_path / "out", columns=mapped)
+    assert (found.messages, found.deliveries) == (1, 1)
+
+
+def test_long_names_of_messages_are_told_apart(tmp_path: Path) -> None:
+    def name(offset: int) -> dict[str, object]:
+        return {"topic": "orders of a shop with a long name", "partition": 12, "offset": 10**9 + offset}
+
+    content = [{"at": "a", "op": "send", "no": name(each)} for each in range(3)]
+    content += [{"at": "b", "op": "receive", "no": name(each)} for each in range(3)]
+    mapped = TableColumns({"process": "at", "kind": "op", "message": "no"})
+    log = write(tmp_path, "\n".join(map(json.dumps, content)))
+    found = import_log("table", log, tmp_path / "out", columns=mapped)
+    assert (found.messages, found.deliveries, found.repeated) == (3, 3, 0)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_rows_are_put_in_order_by_nanoseconds(tmp_path: Path, form: str) -> None:
+    log, second = tmp_path / "x", 1_767_225_600 * 10**9
+    if form == "csv":
+        log.write_text(
+            "at,op,no,t\na,send,late,2026-01-01T00:00:00.000000900Z\na,send,early,2026-01-01 01:00:00.0000001+01:00\n"
+        )
+    else:
+        import pyarrow.parquet as pq
+
+        times = pa.array([second + 900, second + 100, None], pa.timestamp("ns", "UTC"))
+        table = pa.table({"at": ["a"] * 3, "op": ["send"] * 3, "no": ["late", "early", "never"], "t": times})
+        pq.write_table(table, log)
+    mapped = TableColumns({"process": "at", "kind": "op", "message": "no", "time": "t"})
+    found = import_log("table", log, tmp_path / "out", columns=mapped, bad=int(form == "parquet"))
+    assert found.bad == int(form == "parquet")
+    assert [row.note for row in rows(tmp_path / "out")] == ["early", "late"]
+
+
+def test_a_form_of_times_is_also_that_of_numbers(tmp_path: Path) -> None:
+    log = write(tmp_path, '{"at": "a", "op": "send", "no": 1, "t": 20260504}')
+    mapped = {"process": "at", "kind": "op", "message": "no", "time": "t"}
+    import_log("table", log, tmp_path / "out", columns=TableColumns(mapped, time_format="%Y%m%d"))
+    assert [row.time for row in rows(tmp_path / "out")] == [1_777_852_800 * 10**9]
+
+
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [

@@ -159,6 +159,12 @@ def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> 
         lines += [f"  {line}" for line in shown[1:]]
     if found.repeated:
         lines.append(f"{found.repeated:,} spans or sends are there a second time, and count once")
+    if found.shared:
+        messages = counted(found.shared, "message")
+        lines.append(
+            f"{messages} {_are(found.shared, 'was', 'were')} sent by several processes, of which the first counts: if they call "
+            "different messages the same, name who sent it (--map sender=COLUMN)"
+        )
     if found.torn:
         lines.append(
             f"{counted(found.torn, 'line')} at the end of a file {_are(found.torn, 'was', 'were')} not written to the end, and "

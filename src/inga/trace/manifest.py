@@ -269,10 +269,15 @@ def _check(content: dict[str, Any], rules: dict[str, Rule], where: str) -> None:
             raise TraceError(f'{where}: "{key}" must be {words}, not {shown(content[key])}.')
 
 
-def shown(value: Any) -> str:
-    """A value of JSON in a message, shortened."""
+def whole(value: Any) -> str:
+    """A value of JSON as a text, by which it can be told from others."""
     try:
-        text = json.dumps(value, ensure_ascii=False, default=repr)
+        return json.dumps(value, ensure_ascii=False, default=repr)
     except RecursionError:  # it was read with a little more of the stack to spare
         return "something nested too deeply"
+
+
+def shown(value: Any) -> str:
+    """A value of JSON in a message, shortened."""
+    text = whole(value)
     return text if len(text) <= 60 else text[:57] + "..."

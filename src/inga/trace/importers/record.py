@@ -18,7 +18,8 @@ ForeignClock = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One event of a foreign log. `role` is send, deliver or crash if it is more than an event."""
+    """One event of a foreign log. `role` is send, receive, deliver or crash if it is more than an event. In a log that tells no
+    deliver from receive, a receipt is both."""
 
     host: str
     clock: ForeignClock

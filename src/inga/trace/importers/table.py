@@ -15,7 +15,7 @@ import csv
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from inga.trace.importers.record import (
 )
 from inga.trace.importers.source import LogText
 from inga.trace.importers.text import not_text, open_text
-from inga.trace.importers.times import parse_time, parse_zone
+from inga.trace.importers.times import FineTime, parse_time, parse_zone
 from inga.trace.importers.write import (
     HOSTS_MAX,
     SEGMENT_ROWS_MAX,
@@ -45,7 +45,7 @@ from inga.trace.importers.write import (
     run_script,
     write_log,
 )
-from inga.trace.manifest import LINES, RECEIVERS, Manifest, shown
+from inga.trace.manifest import LINES, RECEIVERS, Manifest, shown, whole
 from inga.trace.schema import load_pyarrow
 from inga.trace.writer import TraceWriter
 
@@ -129,9 +129,9 @@ class TableColumns:
         meant: dict[str, str] = {}
         for kind, words in self.kinds.items():
             for word in words:
-                if not word:
+                if not word.strip():
                     raise UsageError(f"--kinds {kind}={','.join(words)} has a word that is empty")
-                other = meant.setdefault(word.lower(), kind)
+                other = meant.setdefault(word.strip().lower(), kind)
                 if other != kind:
                     raise UsageError(f"--kinds says of {word!r} that it is {other}, and that it is {kind}")
 
@@ -164,7 +164,7 @@ class TableRow:
 
     def text(self, name: str) -> str:
         value = self.values.get(name)
-        return value if isinstance(value, str) else "" if value is None else shown(value)
+        return value if isinstance(value, str) else "" if value is None else whole(value)
 
 
 def read_table(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Iterator[TableRow]:
@@ -446,10 +446,13 @@ def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
         with _opened(part) as file:
             _check_names(part, file.schema_arrow.names, columns)
             for batch in file.iter_batches(ROWS_AT_ONCE):
+                batch, finer = _to_microseconds(batch)
                 try:
                     contents = batch.to_pylist()
                 except (OverflowError, ValueError):
                     contents = _values(batch)
+                if finer:
+                    contents = _with_nanoseconds(contents, finer)
                 for content in contents:
                     number += 1
                     if isinstance(content, Exception):
@@ -461,6 +464,29 @@ def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
                     yield number, content, False
                 if log.is_cut:
                     return
+
+
+def _to_microseconds(batch: Any) -> tuple[Any, dict[str, list[int | None]]]:
+    """A batch with times that Python has room for, and of those that were finer the nanoseconds since 1970, by column."""
+    pyarrow = load_pyarrow()
+    finer: dict[str, list[int | None]] = {}
+    for at, column in enumerate(batch.schema):
+        if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns":
+            finer[column.name] = batch.column(at).cast(pyarrow.int64()).to_pylist()
+            whole = batch.column(at).cast(pyarrow.timestamp("us", column.type.tz), safe=False)
+            batch = batch.set_column(at, column.name, whole)
+    return batch, finer
+
+
+def _with_nanoseconds(
+    contents: Iterable[Any], finer: dict[str, list[int | None]]
+) -> Iterator[dict[str, Any] | Exception]:
+    for at, content in enumerate(contents):
+        for name, times in finer.items() if isinstance(content, dict) else ():
+            time = times[at]
+            if time is not None and time % 1000:
+                content[name] = FineTime.of(content[name], time % 1000)
+        yield content
 
 
 def _values(batch: Any) -> Iterator[dict[str, Any] | Exception]:
@@ -484,14 +510,14 @@ def _opened(part: str) -> Iterator[Any]:
 
 
 def _kind(row: TableRow, names: dict[str, str]) -> str:
-    return names.get(row.text("kind").lower(), EVENT)
+    return names.get(row.text("kind").strip().lower(), EVENT)
 
 
 def _kind_names(columns: TableColumns) -> dict[str, str]:
     """By word; those that are given outrank the usual ones, of which a kind that has its own has only its name."""
     usual = {kind: () if kind in columns.kinds else words for kind, words in KINDS.items()}
     names = {word: kind for kind, words in usual.items() for word in (kind, *words)}
-    return names | {word.lower(): kind for kind, words in columns.kinds.items() for word in words}
+    return names | {word.strip().lower(): kind for kind, words in columns.kinds.items() for word in words}
 
 
 def _process(row: TableRow, kind: str) -> str:
@@ -538,7 +564,7 @@ def _record(log: LogText, row: TableRow, names: dict[str, str]) -> Record:
         if isinstance(clock, str)
         else check_clock(clock, host, log, row.line)
     )
-    role = {SEND: "send", RECEIVE: "deliver", DELIVER: "deliver"}.get(kind)
+    role = None if kind == EVENT else kind
     if role is not None and not message:
         raise fault(log, row.line, f"a row of the kind {row.text('kind')} names no message")
     return Record(host, counts, row.text("text") or row.text("kind"), row.line, role, message)
@@ -704,6 +730,9 @@ class _Table:
             "SELECT count(*) FROM step JOIN sent USING (key) WHERE what = 'send' AND step.id != sent.step "
             "AND (receiver IS NULL OR step.process != sent.process)"
         ).fetchone()[0]
+        self._found.shared = base.execute(
+            "SELECT count(DISTINCT key) FROM step JOIN sent USING (key) WHERE what = 'send' AND step.process != sent.process"
+        ).fetchone()[0]
         self._number_unsent(base)
         names = list(self._names)
         is_open = self._found.unmatched > 0
@@ -711,7 +740,7 @@ class _Table:
             claim for claim in self._asked.guarantees(["integrity"]) if claim != "integrity" or not is_open
         ]
         options: dict[str, Any] = {"file": self._log.name, "map": self._columns.map}
-        if "receiver" not in self._columns.map:
+        if "receiver" not in self._columns.map or self._has_open_sends(base):
             options["destinations"] = RECEIVERS
         Manifest(
             group=Path(self._log.name).stem or "table",
@@ -775,9 +804,17 @@ class _Table:
                 own += 1
                 writer.row("event", now, 0, process, own, ref=ref, note=note)
 
+    def _has_open_sends(self, base: sqlite3.Connection) -> bool:
+        """Whether the table leaves empty for whom some message was."""
+        query = (
+            "SELECT 1 FROM sent WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.key = sent.key AND what = 'send' "
+            "AND receiver IS NOT NULL) LIMIT 1"
+        )
+        return bool(base.execute(query).fetchone())
+
     def _destinations(self, base: sqlite3.Connection, key: str) -> int:
-        """Those that the table names as receivers, else those that received it."""
-        query = "SELECT DISTINCT receiver FROM step WHERE key = ? AND what = 'send' AND receiver IS NOT NULL"
-        if "receiver" not in self._columns.map:
-            query = "SELECT DISTINCT process FROM step WHERE key = ? AND what IN ('receive', 'deliver')"
-        return sum(1 << process for (process,) in base.execute(query, (key,)))
+        """Those that the table names as receivers; of a message for which it names none, those that received it."""
+        named = "SELECT DISTINCT receiver FROM step WHERE key = ? AND what = 'send' AND receiver IS NOT NULL"
+        there = "SELECT DISTINCT process FROM step WHERE key = ? AND what IN ('receive', 'deliver')"
+        found = base.execute(named, (key,)).fetchall() or base.execute(there, (key,)).fetchall()
+        return sum(1 << process for (process,) in found)

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
-from re import fullmatch
+from re import compile, fullmatch
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -14,6 +14,24 @@ UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 """Numbers below the first are seconds, and so on down to nanoseconds: those of our century differ by their size."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_FINER = compile(r":\d\d[.,]\d{6}(\d{1,3})")
+"""The digits of a second that Python's times have no room for, and by which rows of one process may have to be put in order."""
+
+
+class FineTime(datetime):
+    """A time with the nanoseconds that are left over."""
+
+    nanosecond: int = 0
+
+    @classmethod
+    def of(cls, time: datetime, nanosecond: int) -> "FineTime":
+        found = cls.combine(time.date(), time.timetz())
+        found.nanosecond = nanosecond
+        return found
+
+    def __repr__(self) -> str:
+        return f"{self.isoformat()} and {self.nanosecond} ns"
 
 
 def parse_zone(name: str) -> tzinfo:
@@ -36,7 +54,9 @@ def parse_time(value: Any, zone: tzinfo, form: str | None = None) -> int | None:
         return _nanoseconds(value, zone)
     if isinstance(value, bool):
         return None
-    if isinstance(value, int | float) or (isinstance(value, str) and form is None):
+    if form is not None:
+        value = str(value)  # of JSON, where a form such as %Y%m%d is written as a number
+    elif isinstance(value, int | float | str):
         # Not as a float: nanoseconds since 1970 have more digits than one holds.
         with suppress(InvalidOperation):
             return _scaled(Decimal(str(value).strip()))
@@ -44,7 +64,8 @@ def parse_time(value: Any, zone: tzinfo, form: str | None = None) -> int | None:
         found = datetime.fromisoformat(value) if form is None else datetime.strptime(value, form)
     except (ValueError, TypeError):
         return None
-    return _nanoseconds(found, zone)
+    finer = _FINER.search(value) if form is None else None
+    return _nanoseconds(FineTime.of(found, int(finer[1].ljust(3, "0"))) if finer else found, zone)
 
 
 def _scaled(number: Decimal) -> int | None:
@@ -58,4 +79,5 @@ def _nanoseconds(moment: datetime, zone: tzinfo) -> int | None:
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
     since = aware - _EPOCH
     time = ((since.days * 86_400 + since.seconds) * 10**6 + since.microseconds) * 1000
+    time += getattr(moment, "nanosecond", 0)
     return time if 0 <= time < TIME_MAX else None

@@ -54,6 +54,7 @@ class Imported:
     bad_first: list[str] = field(default_factory=list)  # what is wrong with some of them
     torn: int = 0  # lines that were being written when the log was taken
     repeated: int = 0  # what is there a second time, and counts once
+    shared: int = 0  # messages that several processes sent, of which the first counts
     sample: list[str] = field(default_factory=list)  # if it was only tried: the first rows, in words
 
 
@@ -84,6 +85,8 @@ class Execution:
     messages: int = 0
     deliveries: int = 0
     unmatched: int = 0
+    receives: bool = False  # whether some events are receipts only,
+    delivers: bool = False  # and some deliveries
 
     def processes(self) -> dict[str, int]:
         """Hosts in the order of their first events, then those that are only named in clocks."""
@@ -181,8 +184,11 @@ def _note(log: Log, record: Record, execution: Execution, messages: "_Messages")
         vector = {execution.seen[name]: count for name, count in record.clock.items()}
         if not messages.add(record.execution, record.message, *place, vector):
             raise fault(log.text, record.line, f"message {record.message} is sent a second time")
-    elif record.role == "deliver" and log.to_receivers:
-        messages.received(record.execution, record.message, execution.seen[record.host])
+    elif record.role in ("receive", "deliver"):
+        execution.receives |= record.role == "receive"
+        execution.delivers |= record.role == "deliver"
+        if log.to_receivers:
+            messages.received(record.execution, record.message, execution.seen[record.host])
 
 
 class _Messages:
@@ -340,7 +346,7 @@ class _Writing:
         writer.row("event", now, 0, process, own, deps=tuple(deps), ref=ref, note=record.text)
         if record.role == "send":
             self._send(writer, record, now, ref)
-        elif record.role == "deliver":
+        elif record.role in ("receive", "deliver"):
             self._deliver(writer, record, now, ref)
         elif record.role == "crash":
             self._crashed.add(process)
@@ -365,9 +371,12 @@ class _Writing:
             self._execution.unmatched += 1
             return
         src, seq, clock = found
-        writer.row("receive", now, 0, src, seq, ref=ref)
-        writer.row("deliver", now, 0, src, seq, deps=self._deps(src, seq, clock), n=1, ref=ref)
-        self._execution.deliveries += 1
+        is_receipt = record.role == "receive"
+        if is_receipt or not self._execution.receives:
+            writer.row("receive", now, 0, src, seq, ref=ref)
+        if not is_receipt or not self._execution.delivers:
+            writer.row("deliver", now, 0, src, seq, deps=self._deps(src, seq, clock), n=1, ref=ref)
+            self._execution.deliveries += 1
 
     def _find(self, record: Record) -> tuple[int, int, dict[int, int]] | None:
         """The process that sent a message, its number, and the clock of the send."""
