@@ -7,10 +7,12 @@ has holes), 130 interrupted.
 import argparse
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from typing import NoReturn
 
 from inga import __version__
+from inga.cli.interrupts import safe_interrupts
 from inga.cli.output import tell
 from inga.model.compiled import compiled
 from inga.model.errors import IngaError
@@ -62,6 +64,9 @@ EXTRAS = {
 SPARK = {"demo", "metrics", "order", "stamp", "lab", "bench"}
 """Commands that need more than `trace` brings."""
 
+READING = {"check", "export", "import", "metrics", "order", "report", "stamp", "trend", "watch"}
+"""Commands that load packages while they work, and may start Java. Members of groups have loops that mind signals themselves."""
+
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -71,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = words[0] if words else ""
     try:
         options = parser({command}).parse(words)
-        code: int = import_module(f"inga.cli.{options.command}").run(options)
+        with safe_interrupts() if options.command in READING else nullcontext():
+            code: int = import_module(f"inga.cli.{options.command}").run(options)
         return code
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
