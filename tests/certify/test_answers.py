@@ -312,3 +312,9 @@ def test_a_clock_that_goes_back_is_named_with_the_row() -> None:
     assert [(each.pos, each.text) for each in answer.witnesses][:1] == [
         (3, "p0 has a time that is 15 s earlier than one before it")
     ]
+
+
+def test_a_clock_may_go_back_by_more_than_a_number_of_64_bits_holds() -> None:
+    rows = [send(0, seq, (seq - 1,))._replace(time=at) for seq, at in enumerate([2**62, -(2**62) - 1], 1)]
+    answer = certify(source(Random(3), [renumbered(rows)], "deliver"), ["time"]).checks[0]
+    assert answer.witnesses[0].text == "p0 has a time that is 9.22e+09 s earlier than one before it"

@@ -208,7 +208,7 @@ def backwards(chunk: Chunk, question: tuple[int, int]) -> Backwards:
     rows = np.flatnonzero(clocked.is_back(before))
     highest = np.maximum.accumulate(np.append(before, clocked.times))[:-1]
     first = [
-        (clocked.first + int(at), int(highest[at] - clocked.times[at])) for at in rows[:listed_max].tolist()
+        (clocked.first + at, int(highest[at]) - int(clocked.times[at])) for at in rows[:listed_max].tolist()
     ]
     return Backwards(len(rows), first)
 
