@@ -62,6 +62,8 @@ def test_only_what_is_right(runs: Path, tmp_path: Path, capsys: pytest.CaptureFi
         ("trend {} --last 0", "--last is at least 1"),
         ("trend {} --page {}/none/page.html", "/none is not a directory, so"),
         ("trend {} --page {}", " is a directory, so"),
+        ("trend {}/file", "/file is no directory, so it holds no tables"),
+        ("check {} --write {}/file", "/file is no directory, so it holds no tables"),
         ("check {} --date 2026-01-01", "goes with --write"),
         ("check {} --write t --date now", "a date looks like 2026-01-31"),
         ("check {} --write hdfs://x/t", "not to hdfs://x/t"),
@@ -70,6 +72,7 @@ def test_only_what_is_right(runs: Path, tmp_path: Path, capsys: pytest.CaptureFi
 def test_what_cannot_be(
     words: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "file").touch()
     assert main([word.format(tmp_path) for word in words.split()]) == 2
     complained = capsys.readouterr().err
     assert sentence in complained and complained.count("\n") == 1

@@ -22,7 +22,7 @@ from typing import TextIO
 from inga.cli.output import ProgressLine, print_json, tell
 from inga.model.errors import UsageError
 from inga.trace import ALIASES, read_processes, write_jsonl, write_perfetto, write_shiviz
-from inga.trace.directory import whole_file
+from inga.trace.directory import naming_full, whole_file
 from inga.trace.export import Exported
 
 FORMATS = {"jsonl": write_jsonl, "shiviz": write_shiviz, "perfetto": write_perfetto}
@@ -77,12 +77,12 @@ def _file(path: Path, *, force: bool) -> Iterator[TextIO]:
     if not path.parent.is_dir():
         raise UsageError(f"there is no directory {path.parent} to write {path.name} to")
     if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8") as out:
+        with naming_full(path), path.open("w", encoding="utf-8") as out:
             yield out
         return
     if path.exists() and not force:
         raise UsageError(f"{path} exists already; --force replaces it")
-    with whole_file(path) as hidden, hidden.open("w", encoding="utf-8") as out:
+    with naming_full(path), whole_file(path) as hidden, hidden.open("w", encoding="utf-8") as out:
         yield out
 
 

@@ -150,9 +150,13 @@ def made(options: argparse.Namespace) -> str:
 
 
 def write(out: Path, sections: list[Section], made: str) -> None:
+    write_page(out, render(sections, made=made))
+
+
+def write_page(out: Path, page: str) -> None:
     """Replace the file as a whole."""
     try:
         with whole_file(out) as hidden:
-            hidden.write_text(render(sections, made=made), encoding="utf-8")
+            hidden.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from error

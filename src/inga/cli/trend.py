@@ -50,7 +50,7 @@ class RunVerdict(NamedTuple):
 def run(options: argparse.Namespace) -> int:
     if options.last is not None and options.last < 1:
         raise UsageError(f"--last is at least 1, not {options.last}")
-    from inga.cli.report import check_place
+    from inga.cli.report import check_place, write_page
     from inga.pipeline import tables
 
     if options.page is not None:
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if not runs:
         raise UsageError(f"{options.directory} has no run of the group {options.group!r}")
     if options.page is not None:
-        options.page.write_text(_page(runs), encoding="utf-8")
+        write_page(options.page, _page(runs))
     if options.json:
         print_json({"runs": [each.to_json() for each in runs], "verdict": runs[-1].verdict})
     else:

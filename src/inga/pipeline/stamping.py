@@ -39,6 +39,7 @@ from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, StoredTrace, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
 from inga.trace.columns import fixed_binary
+from inga.trace.directory import naming_full
 from inga.trace.manifest import MANIFEST
 from inga.trace.writer import segment_name, write_segment
 
@@ -91,7 +92,7 @@ def stamp_trace(
         raise UsageError(f"{target.parent} is not a directory, so {target.name} cannot be made in it")
     hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
-        with using(session, master) as spark:
+        with naming_full(target), using(session, master) as spark:
             work = _Work(files_of(spark, trace, progress), counts_max)
             try:
                 work.run(hidden)

@@ -173,7 +173,10 @@ def root(directory: str) -> Path:
     """Where the tables are, or are going to be."""
     if is_remote(directory):
         raise UsageError(f"tables are written to a directory, not to {directory}")
-    return local_path(directory).absolute()
+    place = local_path(directory).absolute()
+    if place.exists() and not place.is_dir():
+        raise UsageError(f"{directory} is no directory, so it holds no tables")
+    return place
 
 
 def _dated(table: Any) -> Any:

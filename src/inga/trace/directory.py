@@ -1,5 +1,6 @@
 """Files and directories that are there when they are whole."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -8,6 +9,20 @@ from pathlib import Path
 from threading import get_ident
 
 from inga.model.errors import UsageError
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Why writing may fail in the middle of a file."""
+
+
+@contextmanager
+def naming_full(path: Path) -> Iterator[None]:
+    """Say which place has no room for what is written in here: such an error does not name the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno not in FULL:
+            raise
+        raise UsageError(f"{path} cannot be written: {os.strerror(error.errno)}") from None
 
 
 @contextmanager
@@ -24,7 +39,8 @@ def whole_directory(out: Path) -> Iterator[Path]:
             hidden.mkdir()
         except OSError as error:
             raise UsageError(f"{hidden.parent} cannot be written to: {error.strerror}") from None
-        yield hidden
+        with naming_full(out):
+            yield hidden
         os.replace(hidden, out)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
 
 from inga.model.errors import TraceError, UsageError
+from inga.trace.directory import naming_full
 
 STANDARD_INPUT = "-"
 GZIP = b"\x1f\x8b"
@@ -89,7 +90,7 @@ def plain_text(
         return
     with TemporaryDirectory(prefix="inga-import-") as scratch:
         copy = Path(scratch) / "log"
-        with _reading(log):
+        with _reading(log), naming_full(copy):
             text = _copy(parts, copy, log, most, encoding)
         yield replace(text, wanted=wanted, encoding=UTF_8 if is_recoded else None)
 

@@ -23,7 +23,14 @@ from inga.model.errors import TraceError
 from inga.trace.directory import whole_directory
 from inga.trace.importers.record import BadLines, fault
 from inga.trace.importers.source import LogText
-from inga.trace.importers.write import HOSTS_MAX, SEGMENT_ROWS_MAX, Imported, ImportOptions, run_script
+from inga.trace.importers.write import (
+    HOSTS_MAX,
+    SEGMENT_ROWS_MAX,
+    Imported,
+    ImportOptions,
+    run_script,
+    scratch_tables,
+)
 from inga.trace.manifest import RECEIVERS, Manifest, shown
 from inga.trace.writer import TraceWriter
 
@@ -97,6 +104,7 @@ def import_spans(
     """Make a trace of spans. They are sorted in a file, so memory does not depend on their number."""
     bad = BadLines(asked.bad)
     with (
+        scratch_tables(out),
         whole_directory(out) as directory,
         closing(sqlite3.connect(scratch := directory / "spans.tmp", isolation_level=None)) as base,
     ):

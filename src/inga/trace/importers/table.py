@@ -43,6 +43,7 @@ from inga.trace.importers.write import (
     Imported,
     ImportOptions,
     run_script,
+    scratch_tables,
     write_log,
 )
 from inga.trace.manifest import LINES, RECEIVERS, Manifest, shown, whole
@@ -611,6 +612,7 @@ class _Table:
     def write(self, out: Path) -> Imported:
         found = self._found
         with (
+            scratch_tables(out),
             whole_directory(out) as directory,
             closing(sqlite3.connect(scratch := directory / "table.tmp", isolation_level=None)) as base,
         ):

@@ -14,8 +14,8 @@ not grow with the log, but for 8 bytes a message that was sent.
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
@@ -93,6 +93,15 @@ class Execution:
         return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
 
 
+@contextmanager
+def scratch_tables(out: Path) -> Iterator[None]:
+    """What is done with tables in a file, on the way to `out`: a full disk is no mistake of ours."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise TraceError(f"{out} cannot be written: {error}.") from None
+
+
 def run_script(base: sqlite3.Connection, script: str, progress: Progress) -> None:
     """Run some statements that take long, and say so. Whoever interrupts them is not kept waiting until they end."""
     failed: list[BaseException] = []
@@ -118,7 +127,11 @@ def run_script(base: sqlite3.Connection, script: str, progress: Progress) -> Non
 def write_log(log: Log, out: Path, asked: ImportOptions, *, noise: bool = False) -> Imported:
     """Import a log: into `out`, or into numbered directories below it if it has several executions. `noise`: most of it may
     be no events."""
-    with whole_directory(out) as directory, closing(_Messages(directory / "messages.tmp")) as messages:
+    with (
+        scratch_tables(out),
+        whole_directory(out) as directory,
+        closing(_Messages(directory / "messages.tmp")) as messages,
+    ):
         log.bad.most = asked.bad
         executions = _survey(log, messages, asked.progress, noise)
         found = _Import(log, directory, executions, messages, asked)
