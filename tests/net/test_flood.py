@@ -12,8 +12,10 @@ from inga.net.flood import (
     USELESS_A_SECOND,
     WORDS_A_SECOND,
     FloodWatch,
+    PlainSenders,
+    SecuredSenders,
 )
-from inga.net.sieve import SAMPLE, WORDS_SAMPLE
+from inga.net.sieve import SAMPLE, WORDS_SAMPLE, Strict
 from inga.secure.handshake import KNOCK
 from inga.stack.native import Direct
 
@@ -34,7 +36,7 @@ class Scene:
         self.wire.enter(LUNCH, "alice", "bob")
         self.wire.run(seconds=0.1)
         self.alice = self.wire.guards["alice"]
-        self.watch = FloodWatch(self.alice)
+        self.watch = FloodWatch(SecuredSenders(self.alice))
         self.watch.look(self.wire.now)
         self.alice.useless()  # what they said to each other
 
@@ -148,7 +150,7 @@ def test_noisy_places_are_bounded_and_forgotten(scene: Scene, monkeypatch: pytes
 def test_nobody_is_protected_from_strangers_that_is_alone() -> None:
     wire = Wire()
     alice = wire.add("alice", known())
-    watch = FloodWatch(alice)
+    watch = FloodWatch(SecuredSenders(alice))
     for _ in range(3):
         for _ in range(10 * FLOOD):
             wire.give("alice", b"in" + bytes(60))
@@ -170,3 +172,23 @@ def test_a_view_that_is_over_is_of_no_use_and_the_one_in_force_is(scene: Scene) 
     wire.give("alice", old, "elsewhere")
     assert scene.alice.useless().by_place == {"elsewhere": 2}
     assert scene.alice.useless() == ({}, 0, 0)
+
+
+def test_in_a_plain_group_all_that_comes_from_elsewhere_than_members_counts() -> None:
+    """There nothing else tells what is of use: what a stranger repeats or makes up may well be accepted."""
+    senders = PlainSenders()
+    watch = FloodWatch(senders)
+    watch.look(0.0)
+    senders.note(10 * FLOOD)
+    assert not watch.look(EVERY) and watch.strict is None  # nobody was met yet
+    senders.addresses = [("127.0.0.1", 7)]
+    senders.note(FLOOD - 1)
+    assert not watch.look(2 * EVERY)
+    senders.note(FLOOD)
+    assert watch.look(3 * EVERY)
+    assert watch.strict == Strict(frozenset(["127.0.0.1:7"]), frozenset(), False, None)
+    senders.note(FLOOD // SAMPLE + 1)
+    assert not watch.look(4 * EVERY)
+    senders.addresses = [("127.0.0.1", 7), ("127.0.0.1", 8)]
+    assert watch.look(5 * EVERY) and len(watch.strict.members) == 2
+    assert watch.look(4 * EVERY + STRICT_FOR) and watch.strict is None

@@ -7,8 +7,11 @@ from contextlib import suppress
 
 import pytest
 
+from inga.model.packet import Packet
 from inga.net import sieve
 from inga.net.sieve import ADMITTED_MAX, LARGE, SAMPLE, WORDS_SAMPLE, Strict, attach, dropped
+from inga.stack.stack import joined
+from inga.wire.packet import HEAD, OUTSIDE, encode
 
 from .helpers import SECONDS
 
@@ -194,3 +197,17 @@ def test_when_more_are_known_than_fit_a_flood_is_let_in(bind: Bind) -> None:
     assert come(stranger, ear, b"hello") == FLOOD
     attach(ear, None, others[:-1], Strict(frozenset(others[:-1]), frozenset(others[:64]), True, BEGIN))
     assert come(stranger, ear, b"hello") in few(SAMPLE)  # as long as a filter gets
+
+
+def test_in_a_flood_a_plain_group_hears_its_members_and_samples_the_rest(bind: Bind) -> None:
+    ear, member, stranger = bind(), bind(), bind()
+    attach(ear, None, None, Strict(frozenset([place(member)]), frozenset(), False, None))
+    greeting = joined(encode(Packet(0, OUTSIDE, kind=3), 7))
+    message = joined(encode(Packet(0, 1, b"hello"), 7))
+    for data in (greeting, message, bytes(LARGE + 1), b""):
+        assert come(member, ear, data) == FLOOD
+    for data in (message, bytes(LARGE + 1), b"", b"in", greeting[: HEAD.size], b"no" + greeting[2:]):
+        assert come(stranger, ear, data) in few(SAMPLE)
+    assert come(stranger, ear, greeting) in few(WORDS_SAMPLE)
+    attach(ear, None, None)
+    assert come(stranger, ear, message) == FLOOD

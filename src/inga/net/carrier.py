@@ -8,7 +8,7 @@ import asyncio
 import socket
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import cast
 
 from inga.model.compiled import mypyc_attr
@@ -17,7 +17,7 @@ from inga.model.packet import Buffer
 from inga.model.stats import Traffic
 from inga.net import sieve
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, why_not
-from inga.net.flood import FloodWatch
+from inga.net.flood import EVERY, FloodWatch, PlainSenders, SecuredSenders
 from inga.net.hosts import Hosts
 from inga.net.log import report
 from inga.stack.guard import Guard
@@ -71,7 +71,7 @@ class Carrier(ABC):
         raise NotImplementedError  # where members are found without being told
 
     def learns(self, addresses: dict[int, Hashable]) -> None:
-        """Where members are, as the stack learns it; only where nobody says so beforehand."""
+        """Where members are, as the stack learns it."""
         return
 
     @property
@@ -124,12 +124,20 @@ class UdpCarrier(Carrier):
         self._readers: dict[socket.socket, HostPort | None] = {}  # and whom each is deaf to
         self._own: socket.socket | None = None
         self._admitted: frozenset[str] | None = None  # who may send large datagrams; None: anybody
-        self._watch: FloodWatch | None = None  # of a secured group
+        self.addresses: dict[int, Hashable] = {}  # the stack's: where members are that were heard
+        self._known: frozenset[HostPort] = frozenset()  # the same, a moment ago
+        self._strangers = PlainSenders()
+        self._watch: FloodWatch | None = None
+        self._look_at = 0.0
+        self._has_sifted = False  # for a flood
         self._backlog: deque[tuple[Datagram, HostPort]] = deque()
         self._backlog_bytes = 0
         self._dropped = 0  # when the sockets were closed
         self._closed = False
         self._loop = asyncio.get_running_loop()
+
+    def learns(self, addresses: dict[int, Hashable]) -> None:
+        self.addresses = addresses
 
     def _listen(self, sock: socket.socket, deliver: Deliver, deaf_to: HostPort | None = None) -> None:
         self._readers[sock] = deaf_to
@@ -156,19 +164,40 @@ class UdpCarrier(Carrier):
             self.bytes_in += total
             pace.note(len(burst))
             deliver(burst)
-            if self.guard is not None and not self._closed:
-                if self._watch is None:
-                    self._watch = FloodWatch(self.guard)
-                if self._watch.look(self._loop.time()) or self.guard.places is not self._admitted:
-                    self._sift()
+            if not self._closed:
+                self._look(burst)
+
+    def _look(self, burst: ArrivedDatagrams) -> None:
+        """See whether the kernel should let in more, or less."""
+        watch = self._watch
+        if watch is None:
+            watch = FloodWatch(self._strangers if self.guard is None else SecuredSenders(self.guard))
+            self._watch = watch
+        if self.guard is None:
+            # One datagram stands for all that came with it: in a flood, chance makes that even.
+            if burst[0][1] not in self._known:
+                self._strangers.note(len(burst))
+        elif self.guard.places is not self._admitted:
+            self._sift()
+        now = self._loop.time()
+        if now >= self._look_at:
+            self._look_at = now + EVERY
+            self._strangers.addresses = self._known = self._of_members()
+            if watch.look(now):
+                self._sift()
+
+    def _of_members(self) -> frozenset[HostPort]:
+        """From where members are known to send."""
+        return frozenset(cast(Iterable[HostPort], self.addresses.values()))
 
     def _sift(self) -> None:
         """Let the kernel drop what nobody needs to read."""
         self._admitted = None if self.guard is None else self.guard.places
+        strict = None if self._watch is None else self._watch.strict
         for sock, own in self._readers.items():
-            if own is not None or self._admitted is not None:
-                strict = None if self._watch is None else self._watch.strict
+            if own is not None or self._admitted is not None or strict is not None or self._has_sifted:
                 sieve.attach(sock, own, self._admitted, strict)
+        self._has_sifted = strict is not None
 
     @property
     def dropped(self) -> int:
@@ -240,7 +269,6 @@ class MulticastCarrier(UdpCarrier):
         super().__init__()
         self._target = (via.group, via.port)
         self._interface = interface
-        self.addresses: dict[int, Hashable] = {}  # the stack's
         self._echoes = 0  # multicasts of our own, which the kernel does not give back to us
         self.datagram_max = interface.datagram_max
         self.is_loopback = interface.address.startswith("127.")
@@ -276,9 +304,6 @@ class MulticastCarrier(UdpCarrier):
         )
         self._listen(shared, deliver, deaf_to=own.getsockname())
         self._listen(own, deliver)
-
-    def learns(self, addresses: dict[int, Hashable]) -> None:
-        self.addresses = addresses
 
     @property
     def dropped(self) -> int:

@@ -1,4 +1,4 @@
-"""Sees that far more comes to a member of a secured group than is of any use, and says what its kernel is to keep out.
+"""Sees that far more comes to a member than is of any use, and says what its kernel is to keep out.
 
 What a stranger sends costs a member little, but not nothing: to read a datagram and see that it is none of the group's takes
 some three microseconds, and one core can send a hundred thousand small ones a second to every member at once. In a flood the
@@ -11,12 +11,14 @@ comes from another address would be let in late.
 """
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Iterable
+from typing import Protocol
 
+from inga.net.address import HostPort
 from inga.net.log import report
 from inga.net.sieve import SAMPLE, WORDS_SAMPLE, Strict
 from inga.secure.whereabouts import as_text
-from inga.stack.guard import Guard
+from inga.stack.guard import Guard, Useless
 
 EVERY = 0.25
 """Seconds between two looks."""
@@ -38,11 +40,69 @@ NOISY_MAX = 64
 """Such places; what comes from others is let in."""
 
 
-class FloodWatch:
-    """Of one member. Told the time whenever something has come."""
+class Senders(Protocol):
+    """Whom a member knows, and what others have sent it."""
+
+    words_begin: bytes | None  # how words of handshakes begin, if there are any
+
+    @property
+    def members(self) -> frozenset[str]: ...
+
+    @property
+    def visitors(self) -> frozenset[str]:
+        """Where somebody is who has proven who it is, and is no member."""
+        ...
+
+    def useless(self) -> Useless:
+        """What came that was of no use, since this was asked last."""
+        ...
+
+
+class SecuredSenders:
+    """Of a secured group: its guard knows."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
+        self.words_begin: bytes | None = guard.words_begin
+        self.useless = guard.useless
+
+    @property
+    def members(self) -> frozenset[str]:
+        return self._guard.places_of_members
+
+    @property
+    def visitors(self) -> frozenset[str]:
+        return self._guard.places - self.members
+
+
+class PlainSenders:
+    """Of a group without keys: who is a member shows by where packets come from that layers have accepted."""
+
+    words_begin: bytes | None = None
+    visitors: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.addresses: Iterable[HostPort] = ()
+        self._elsewhere = 0
+
+    @property
+    def members(self) -> frozenset[str]:
+        return frozenset(map(as_text, self.addresses))
+
+    def note(self, count: int) -> None:
+        """So many came from elsewhere."""
+        self._elsewhere += count
+
+    def useless(self) -> Useless:
+        count, self._elsewhere = self._elsewhere, 0
+        return Useless({}, count, 0)
+
+
+class FloodWatch:
+    """Of one member. Told the time whenever something has come."""
+
+    def __init__(self, senders: Senders) -> None:
+        self._senders = senders
         self._next = self._since = 0.0
         self._ends = self._words_end = 0.0  # of the flood
         self._noisy: dict[str, float] = {}  # places, and until when they are
@@ -55,27 +115,17 @@ class FloodWatch:
             return False
         seconds = min(now - self._since, 1.0)
         self._since, self._next = now, now + EVERY
-        useless, was = self._guard.useless(), self.strict
-        members = self._guard.places_of_members
+        useless, was = self._senders.useless(), self.strict
+        members, visitors = self._senders.members, self._senders.visitors
         if not members:  # no group to protect, and everybody is a stranger
             self.strict = None
             return was is not None
-        few = 1 if was is None else SAMPLE
-        some = WORDS_SAMPLE if was is not None and was.samples_words else 1
-        others = {place: count for place, count in _by_text(useless.by_place) if place not in members}
-        if few * (sum(others.values()) + useless.elsewhere) >= USELESS_A_SECOND * seconds:
-            self._ends = now + STRICT_FOR
-        if some * useless.words >= WORDS_A_SECOND * seconds:
-            self._words_end = now + STRICT_FOR
-        for place, count in others.items():
-            share = few if place in self._noisy else 1
-            if place in self._guard.places and share * count >= NOISY_A_SECOND * seconds:
-                self._noisy[place] = now + STRICT_FOR
-        visitors = self._guard.places - members  # one that was let in may say as much as it likes
+        self._judge(useless, members, visitors, now, seconds)
+        # One that was let in may say as much as it likes.
         self._noisy = {place: end for place, end in self._noisy.items() if now < end and place in visitors}
         if now < max(self._ends, self._words_end) or self._noisy:
             noisy = frozenset(list(self._noisy)[-NOISY_MAX:])
-            self.strict = Strict(members, noisy, now < self._words_end, self._guard.words_begin)
+            self.strict = Strict(members, noisy, now < self._words_end, self._senders.words_begin)
         else:
             self.strict = None
         if was is None and self.strict is not None:
@@ -84,6 +134,23 @@ class FloodWatch:
             self._told = True
         return self.strict != was
 
-
-def _by_text(by_place: dict[Hashable, int]) -> list[tuple[str, int]]:
-    return [(as_text(place), count) for place, count in by_place.items()]
+    def _judge(
+        self, useless: Useless, members: frozenset[str], visitors: frozenset[str], now: float, seconds: float
+    ) -> None:
+        """Whether that is a flood, of what, and where from. What the kernel samples stands for more."""
+        was = self.strict
+        share = 1 if was is None else SAMPLE
+        others = {
+            place: count
+            for place, count in ((as_text(each), count) for each, count in useless.by_place.items())
+            if place not in members
+        }
+        if share * (sum(others.values()) + useless.elsewhere) >= USELESS_A_SECOND * seconds:
+            self._ends = now + STRICT_FOR
+        share_of_words = WORDS_SAMPLE if was is not None and was.samples_words else 1
+        if share_of_words * useless.words >= WORDS_A_SECOND * seconds:
+            self._words_end = now + STRICT_FOR
+        for place, count in others.items():
+            share_of_place = SAMPLE if place in self._noisy else 1
+            if place in visitors and share_of_place * count >= NOISY_A_SECOND * seconds:
+                self._noisy[place] = now + STRICT_FOR

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from inga.net.address import HostPort
 from inga.net.log import report
 from inga.secure.handshake import CONFIRM, KIND_AT
+from inga.wire.packet import HEAD, MAGIC, OUTSIDE, VIEW_AT
 
 LARGE = 4096
 """Octets of the largest datagram that comes in from anywhere; whoever has not proven who it is needs no larger ones."""
@@ -47,15 +48,16 @@ Instruction = tuple[int, int, int, int]
 
 
 class Strict(NamedTuple):
-    """What comes in during a flood: all that members send and what others who have proven who they are send; words of
-    handshakes; and a sample of the rest, so that its end is noticed, and people are told of one that has no secret."""
+    """What comes in during a flood: all that members send, and others who have proven who they are; words of handshakes; and a
+    sample of the rest, so that its end is noticed, and people are told of one that has no secret. In a group without keys: what
+    members send, and samples; larger ones of what belongs to no view, with which newcomers ask to be let in."""
 
     members: frozenset[str]  # where they are, as `host:port`
     noisy: frozenset[
         str
     ]  # where somebody is who has proven who it is, and abuses that: a sample of what it sends
     samples_words: bool
-    words_begin: bytes  # those of this group; what kind of word it is stands at KIND_AT
+    words_begin: bytes | None  # those of this group; what kind of word it is stands at KIND_AT
 
 
 def attach(
@@ -99,6 +101,8 @@ def program(
     ]
     if own is not None:
         lines += [*_if_from(own), (RETURN, 0, 0, NOTHING)]
+    if admitted is None and strict is not None:
+        admitted = strict.members
     places = None if admitted is None else _places(admitted)
     if places is None or len(places) > ADMITTED_MAX:
         return [*lines, (RETURN, 0, 0, ALL)]
@@ -117,14 +121,26 @@ def program(
 
 
 def _few(strict: Strict) -> list[Instruction]:
-    """What comes in of those who have not proven who they are."""
-    begin = strict.words_begin
-    sample = _sample(SAMPLE)
+    """What comes in of those who are not known. No part of a datagram is looked at that it does not have: the kernel would
+    drop it."""
+    begin, sample = strict.words_begin, _sample(SAMPLE)
+    if begin is None:
+        return [
+            (LENGTH, 0, 0, 0),
+            (GREATER, len(sample), 0, UDP_HEAD + HEAD.size),
+            *sample,
+            (HALF, 0, 0, UDP_HEAD),
+            (EQUAL, len(sample), 0, MAGIC),
+            *sample,
+            (WORD, 0, 0, UDP_HEAD + VIEW_AT),
+            (EQUAL, len(sample), 0, OUTSIDE),
+            *sample,
+            *_sample(WORDS_SAMPLE),
+        ]
     return [
         (LENGTH, 0, 0, 0),
         (GREATER, 0, 1, UDP_HEAD + LARGE),
         (RETURN, 0, 0, NOTHING),
-        # No part of a datagram is looked at that it does not have: the kernel would drop it.
         (GREATER, len(sample), 0, UDP_HEAD + len(begin)),
         *sample,
         (HALF, 0, 0, UDP_HEAD),

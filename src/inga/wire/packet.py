@@ -37,6 +37,8 @@ SEALED_MAGIC = 0x6953
 """How datagrams of a secured group begin: see `secure.sealing`. One without a key can tell at least what they are."""
 VERSION = 4
 HEAD = Struct(">HBBIHHII")
+VIEW_AT = 12
+"""Where in it the number of the view is."""
 
 SEQ = 1 << 0  # seq
 STAMP = 1 << 1  # height, then see `changes`
