@@ -311,6 +311,22 @@ def test_what_waits_for_its_place_keeps_no_window_closed() -> None:
     assert all(stack.held == 0 for stack in net.stacks)
 
 
+def test_what_those_sent_for_whom_the_sequencer_waits_is_held_until_it_is_named() -> None:
+    """Bob does not hear alice, the sequencer, whose window closes; what he sends meanwhile is counted, and not for ever."""
+    net = Net(3, "total", options=Options(flow={"window": 4000}), datagram_max=1472)
+    order = net.stacks[A].layer("sequenced")
+    assert isinstance(order, Sequenced)
+    while net.stacks[A].writable:
+        net.send(A, b"." * 500)
+    for _ in range(3):
+        net.send(B, b"." * 500)
+    net.wait(0.1, lose=lambda flight: (flight.source, flight.target) == (A, B))
+    assert order._of_blockers > 0
+    net.quiet()
+    assert order._of_blockers == 0
+    assert all(stack.held == 0 for stack in net.stacks)
+
+
 def test_senders_do_not_outrun_the_names() -> None:
     """Cathy hears nothing of the sequencer: what waits there and at dave's for her is bounded by closing bob's window."""
     options = Options(flow={"window": 4000, "queue_max": 20_000})

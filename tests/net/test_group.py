@@ -708,6 +708,26 @@ def test_who_comes_and_goes(run: Run, place: Place, group_name: str) -> None:
     run(main())
 
 
+def test_what_is_forged_is_told_once_a_second_however_much_it_is(
+    run: Run, place: Place, group_name: str
+) -> None:
+    told: list[dict[str, int]] = []
+
+    async def main() -> None:
+        async with inga.join(group_name, "alice", on_forged=told.append, **place("udp", 1)) as alice:
+            for _ in range(100):
+                alice.receive([(b"noise", None)])
+            assert told == [{"truncated": 1}]
+            skip(1.1)
+            alice.receive([])
+            assert told == [{"truncated": 1}, {"truncated": 100}]
+            skip(1.1)
+            alice.receive([])
+            assert len(told) == 2, "there is no more"
+
+    run(main())
+
+
 def test_ready_waits_for_nobody_who_has_left(run: Run, place: Place, group_name: str) -> None:
     """Bob was here and has left before cathy came: then all that are in the view are here."""
     where = place("udp", 3)

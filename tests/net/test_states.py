@@ -243,6 +243,23 @@ def test_a_state_that_cannot_be_taken(run: Run, place: Place, group_name: str) -
     run(main())
 
 
+def test_who_gives_more_than_is_asked_for_waits_each_time(run: Run) -> None:
+    """It would keep the loop busy otherwise."""
+
+    async def main() -> None:
+        states = States.__new__(States)
+        states._waiter = None
+        for _ in range(2):
+            waiting = asyncio.create_task(states._until_asked())
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+            cast(Any, states._waiter).set_result(None)  # as `follow` does
+            await waiting
+
+    run(main())
+
+
 async def something_cancelled() -> None:
     """What a callback waits for is cancelled by somebody else, as by a library that shuts down."""
     waiting = asyncio.get_running_loop().create_future()
