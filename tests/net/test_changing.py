@@ -151,5 +151,6 @@ def test_receipts_know_the_order_they_were_sent_under(run: Run, party: Party) ->
             with pytest.raises(inga.UsageError, match="a receipt here can reach: confirmed"):
                 await causal.reached("acknowledged")
             await (await alice.send(b"now it can be")).reached("acknowledged")
+            assert not alice._changes and not alice.receipts.waiting
 
     run(main())

@@ -14,6 +14,7 @@ import pytest
 import inga
 from inga.net.address import parse_host_port
 from inga.net.join import _Door
+from inga.net.seeds import LINES_MAX, SeedFile
 from inga.obg import ObjectClass, method
 from inga.stack.backlog import Backlog
 from inga.trace import read_manifest
@@ -379,3 +380,12 @@ def test_what_came_before_we_were_let_in_is_handed_on_once_and_not_kept() -> Non
     door.lead_to(came.extend)
     assert came == [(b"early", "somewhere")]
     assert not newcomer.backlog
+
+
+def test_a_seed_file_does_not_grow_for_ever(tmp_path: Path) -> None:
+    """Lines of processes that were killed stay, but no more than so many."""
+    path = tmp_path / "seeds"
+    for number in range(LINES_MAX + 10):
+        found = SeedFile(path, f"member {number}", f"10.0.0.1:{1000 + number}").enter()
+    assert len(found) == LINES_MAX - 1 == len(path.read_text().splitlines()) - 1
+    assert found[0] == "10.0.0.1:1010"

@@ -307,6 +307,29 @@ def test_a_thread_gets_what_was_known_when_the_loop_is_gone(monkeypatch: pytest.
     assert [sample.value for sample in sent.samples] == [1]
 
 
+def test_a_snapshot_serves_for_a_moment_and_the_newest_does(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counting:
+        asked = 0
+
+        def stats(self) -> Stats:
+            self.asked += 1
+            return replace(known, sent=self.asked)
+
+    known = busy()
+
+    async def main() -> None:
+        stats = FromAnyThread(Counting())
+        assert stats().sent == stats().sent == 1
+        monkeypatch.setattr("inga.net.telemetry.FRESH", -1.0)
+        assert [stats().sent, stats().sent] == [2, 3]
+        monkeypatch.setattr("inga.net.telemetry.FRESH", 1e6)
+        assert stats().sent == 3
+
+    run(main())
+
+
 def test_the_loop_does_not_wait_for_a_thread_that_waits_for_it(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

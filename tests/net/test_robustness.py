@@ -444,6 +444,8 @@ def test_memory_grows_with_what_was_sent_and_turns_end(run: Run, party: Party, l
             calls[-1][1].write(bytes(FRAME_MAX) + struct.pack(">I", 0) * 10_000)
             await until(lambda: sum(turns) == 10_001)
             assert max(turns) <= FRAMES_TURN
+            calls[-1][1].write(struct.pack(">I", 0))
+            await until(lambda: sum(turns) == 10_002)  # who had its turn is read again afterwards
             for _, writer in calls:
                 writer.close()
 

@@ -73,9 +73,11 @@ def test_what_was_taken_is_written_at_the_end(party: Party, run: Run) -> None:
             await one.send(b"last words")
             await until(lambda: tap._waiting)
             assert not kept.files
+            assert tap._bytes == len(b"last words")
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
+            assert not tap._waiting and tap._bytes == 0
 
     run(main())
     assert [record.data for file in kept.files for record in file] == [b"last words"]
