@@ -86,6 +86,7 @@ def test_who_lost_the_majority_is_told_in_every_way(run: Run, party: Party) -> N
                 await cathy.use("fifo")
             await until(lambda: any(isinstance(item, inga.Paused) for item in found))
             view = await cathy.go_on()
+            assert not cathy._resuming and not cathy._changes
             assert view.names == ("cathy",) and view.failed == ("alice", "bob")
             await cathy.call("hits", "inc")
             assert cathy.state("hits") >= 2

@@ -26,11 +26,13 @@ from inga.net.tcp import (
     HELLO,
     OUTSIDERS_MAX,
     RECONNECT,
+    RECONNECT_MAX,
     STRANGERS_OF_HOST_MAX,
     TcpCarrier,
 )
 from inga.recipes import Options, find
 from inga.secure.shares import SHARE, FairSupply
+from inga.session.alarms import Backoff
 from inga.session.session import Session
 from inga.stack.native import Outsider
 from inga.stack.stack import Stack
@@ -40,7 +42,7 @@ from inga.wire.packet import OUTSIDE, encode, group_id
 from inga.wire.told import said
 
 from ..stack.harness import resealed
-from .helpers import LOOPS, FreePort, Party, Place, Run, take, text, texts, until
+from .helpers import LOOPS, FreePort, Party, Place, Run, skip, take, text, texts, until
 from .trials import judged, play
 
 pytestmark = pytest.mark.network
@@ -450,6 +452,35 @@ def test_memory_grows_with_what_was_sent_and_turns_end(run: Run, party: Party, l
                 writer.close()
 
     run(main(), loop=loop)
+
+
+def test_after_a_good_connection_it_is_called_again_at_once(
+    run: Run, place: Place, group_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often that has broken, as long as each lasted for a while."""
+    pauses: list[float] = []
+
+    class Kept(Backoff):
+        def next(self, rng: Any) -> float:
+            pauses.append(super().next(rng))
+            return 0.0
+
+    monkeypatch.setattr(tcp, "Backoff", Kept)
+    where = place("tcp", 2)
+
+    async def main() -> None:
+        def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            skip(RECONNECT_MAX + 1)
+            writer.close()
+
+        host, port = where["members"]["bob"].split(":")
+        server = await asyncio.start_server(hang_up, host, int(port))
+        async with inga.join(group_name, "alice", **where, detect=None):
+            await until(lambda: len(pauses) >= 6)
+        server.close()
+        assert max(pauses) < 2 * RECONNECT
+
+    run(main())
 
 
 def test_calls_that_are_hung_up_are_not_repeated_without_pause(

@@ -320,6 +320,16 @@ def test_a_worker_that_says_nothing() -> None:
             cluster.gather("done", timeout=0.2)
 
 
+def test_a_worker_that_does_more_gives_new_patience() -> None:
+    cluster = Cluster("no:job", [])
+    cluster._done.append(0)
+    cluster._advance(0, 3)
+    moved, cluster._moved = cluster._moved, 0.0
+    cluster._advance(0, 3)
+    assert moved > 0 and cluster._moved == 0, "it said the same again"
+    cluster._reap()
+
+
 def test_a_worker_whose_job_does_not_exist() -> None:
     with (
         pytest.raises(
