@@ -14,7 +14,7 @@ from inga.session.session import Session
 from inga.session.silence import BEATS, LOOKS
 from inga.stack.stack import joined
 from inga.wire.packet import encode
-from inga.wire.told import said
+from inga.wire.told import Told, said
 
 from ..stack.harness import NAMES
 from .town import Copy, Town, of_session, worded
@@ -541,3 +541,32 @@ def test_looks_grow_frequent_only_while_somebody_is_suspected() -> None:
     town.wait(5.0, until=lambda: bool(times.append(town.now)))  # type: ignore[func-returns-value]
     calm = [later - earlier for earlier, later in pairwise(sorted(set(times))) if later - earlier > 1e-9]
     assert min(calm) >= SOON / 4, "somebody looks, but nobody all the time"
+
+
+def test_a_way_round_ends_with_the_one_it_leads_to_and_with_the_view() -> None:
+    town = Town(3, options=Options(detect=DETECT, greet=True))
+    town.wait(1.0)
+    session = town.session("alice")
+    detours, stack = session.detours, town.member("alice")
+
+    def goes_round() -> bool:
+        before = len(town.log)
+        session.say(None, stack.view.number, "alive", {})
+        town.turn("alice")
+        town.under_way.clear()
+        return any(copy.do == "pass" for copy in town.log[before:])
+
+    heard = next(copy.data for copy in town.log if (copy.source, copy.do) == ("cathy", "alive"))
+    packet = Packet(1, stack.view.number, heard)
+    stack.now = town.now
+    stack.heard[2] = town.now - 2 * DETECT
+    detours.on_passed(packet, Told({"member": 2, "needs": True}))
+    assert goes_round() and not detours.hears(2, DETECT)
+    detours.gone(2)
+    assert not goes_round()
+    detours.on_passed(packet, Told({"member": 2, "needs": True}))
+    detours.view()
+    assert not goes_round() and detours.hears(2, DETECT), "it may be another one that has this place now"
+    detours.begin(2, 1)
+    detours.review(DETECT)
+    assert not goes_round(), "nobody has said in this view that it needs that"

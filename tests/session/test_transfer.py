@@ -160,3 +160,14 @@ def test_one_that_has_refused_is_chosen_again_after_a_while() -> None:
     assert alice.report()["gives"] == ""
     group.member("alice").now += REFUSES_FOR
     assert alice.report()["gives"] == "state"
+
+
+def test_what_was_drawn_leaves_as_soon_as_no_more_is_drawn_ahead() -> None:
+    """Bob has asked for it, and would ask again only after a while."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    alice = transfer(group, "alice")
+    alice.put(outgoing, bytes(AHEAD))
+    group.turn("alice")
+    assert not outgoing.is_hungry
+    assert any(copy.do == "state" for copy in group.under_way)
