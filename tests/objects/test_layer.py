@@ -13,7 +13,7 @@ from inga.model.view import View
 from inga.objects.calling import AnswerShape, Invocation
 from inga.objects.declare import Abort, Call
 from inga.objects.hosting import Keyed, key_label
-from inga.objects.layer import HELD_MAX, KEY_MAX, SHARED_MAX, ObjectOrder
+from inga.objects.layer import CLOSES_WITHIN, HELD_MAX, KEY_MAX, SHARED_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.sim.hunt import case, try_seed
@@ -439,6 +439,18 @@ def test_a_heartbeat_that_wants_an_answer_wants_it_whatever_follows() -> None:
     (shown,) = bob.emitted
     beat = decode(enclosed(shown.body, 0)[0], bob.order.roster)
     assert isinstance(beat, Heartbeat) and beat.wanted and shown.to == 0
+
+
+def test_calls_are_ended_once_when_a_view_takes_long_to_close() -> None:
+    """The alarm for that is over then: a driver that is woken for it again and again does nothing else."""
+    alice = stack()
+    order = alice.layer("object")
+    assert isinstance(order, ObjectOrder)
+    alice.views.close()
+    closes_at = alice.now + CLOSES_WITHIN
+    assert order.wake == closes_at
+    alice.tick(closes_at)
+    assert order.wake is None or order.wake > closes_at
 
 
 def test_runs_are_the_same_whenever_they_are_made() -> None:

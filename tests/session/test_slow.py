@@ -7,7 +7,7 @@ import pytest
 from inga.model.errors import NoMajority
 from inga.recipes import Options
 from inga.session.alarms import NEVER
-from inga.session.slow import AGAIN, Slow
+from inga.session.slow import AGAIN, DENY_WITHIN, Slow
 from inga.wire.told import Told
 
 from .town import Town
@@ -111,3 +111,32 @@ def test_of_one_that_is_gone_there_were_as_many_messages_as_have_come_anywhere()
     told = [copy.told["whole"] for copy in town.log if copy.do == "cut"]
     assert told and all(whole == [0, 0, 2] for whole in told)
     assert town.texts("bob") == [b"one", b"two"], "which alice lends"
+
+
+def test_who_complains_looks_again_and_begins_anew_with_each_view() -> None:
+    town, slow = slow_of("expel")
+    stack = town.member("alice")
+    stack.advance(2 * PATIENCE)
+    assert slow.complain({1}, 0.0) == stack.now + AGAIN
+    assert slow.complain({1}, stack.now - PATIENCE / 2) == stack.now + PATIENCE / 2
+    for second in (0.0, 1.0, 2.0):
+        stack.advance(3 * PATIENCE + second)
+        slow.on_slow(1, Told({"members": [2]}))
+    slow.view()
+    stack.advance(3 * PATIENCE + 3.0)
+    slow.on_slow(1, Told({"members": [2]}))
+    assert not stack.left, "that place may be another member's in the next view"
+
+
+def test_accusations_long_apart_do_not_add_up() -> None:
+    """Whoever was accused for a while and then no more held up the group no more."""
+    town, slow = slow_of("expel")
+    stack = town.member("alice")
+    for second in (0.0, 1.0, 2.0, 2.0 + 2 * DENY_WITHIN):
+        stack.advance(PATIENCE + second)
+        stack.heard[1] = stack.heard[2] = stack.now
+        slow.on_slow(1, Told({"members": [2]}))
+        assert not stack.left
+    stack.advance(stack.now + DENY_WITHIN)
+    slow.on_slow(1, Told({"members": [2]}))
+    assert stack.left == {2}
