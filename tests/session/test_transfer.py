@@ -4,8 +4,11 @@ import pytest
 
 from inga.recipes import Options
 from inga.session.handover import REMINDS
+from inga.session.pieces import ANSWER_MAX, PIECES, PIECES_MAX
 from inga.session.transfer import AHEAD, REFUSES_FOR, OutgoingState, Transfer
+from inga.stack.budget import ANSWERS_MAX, UNIT
 
+from .test_forged import words
 from .town import Copy, Town
 
 
@@ -32,6 +35,42 @@ def give(town: Town, outgoing: OutgoingState) -> None:
     transfer(town, "alice").put(outgoing, b"state")
     transfer(town, "alice").end(outgoing)
     town.turn("alice")
+
+
+def test_a_flood_of_questions_for_a_state() -> None:
+    """Each is answered with as much as is sent again for one request at most; whoever has a part gets the next one."""
+    group = town()
+    (outgoing,) = come(group, "bob")
+    transfer(group, "alice").put(outgoing, bytes(AHEAD))
+    group.turn("alice")
+    group.under_way.clear()
+    alice, before = group.member("alice"), len(group.log)
+    question = {"pieces": PIECES_MAX, "all": False}
+    group.inject("alice", *[words(alice, 1, "fetch", offset=0, **question)] * 4000, source="bob")
+    given = sum(len(copy.data) for copy in group.log[before:])
+    assert given < 2 * UNIT * ANSWERS_MAX and alice.rejected["budget"] > 3000
+    group.under_way.clear()
+    group.wait(10.0)
+    give(group, outgoing)
+    group.wait(10.0)
+    assert not transfer(group, "bob").lacks
+
+
+def test_a_flood_of_questions_for_the_state_of_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Town(2)
+    group.quiet()
+    alice, before, state = group.member("alice"), len(group.log), bytes(10 * ANSWER_MAX)
+    monkeypatch.setattr(group.session("alice").handover, "_state", lambda topic: state)
+
+    def ask(offset: int) -> bytes:
+        return words(alice, 1, "ask", topic="page", offset=offset, pieces=PIECES_MAX, among=[])
+
+    group.inject("alice", *[ask(0)] * 4000, source="bob")
+    given = sum(len(copy.data) for copy in group.log[before:])
+    assert given < 2 * UNIT * ANSWERS_MAX and alice.rejected["budget"] > 3000
+    group.under_way.clear()
+    group.inject("alice", ask(ANSWER_MAX), source="bob")
+    assert len(group.under_way) == PIECES, "what follows is given all the same"
 
 
 def test_a_newcomer_leaves_while_its_state_is_drawn() -> None:

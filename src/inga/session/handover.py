@@ -63,6 +63,7 @@ class Handover:
         self._among: dict[str, list[int]] = {}
         self._heard: dict[str, dict[int, int]] = {}
         self._given: dict[str, bytes] = {}  # states that somebody has asked for in this view
+        self._given_to: dict[tuple[str, int], int] = {}  # octets of each of them that a member got
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
         self._reminds_at = NEVER  # when we ask those for whom we keep states
         self.wake = NEVER
@@ -72,6 +73,7 @@ class Handover:
         self._among.clear()
         self._heard.clear()
         self._given.clear()
+        self._given_to.clear()
         self._reminds_at = NEVER
         # Nobody lacks anything in a first view; in another one we look once all layers know of it.
         self.wake = self._session.stack.now if self._session.stack.view.attempt else NEVER
@@ -102,6 +104,11 @@ class Handover:
             return
         size = piece_size(self._session.stack)
         end = min(len(state), offset + answer_size(pieces, size))
+        given, repeats = self._given_to.get((topic, src), 0), self._session.hearing.repeats
+        if offset < given and not repeats(src, max(0, end - offset), self._session.stack.now):
+            self._session.stack.reject("budget")
+            return
+        self._given_to[topic, src] = max(end, given)
         for at in range(offset, end, size):
             told_of = {"topic": topic, "offset": at, "total": len(state), "ask": at + size >= end}
             self._say(src, "piece", told_of, state[at : min(at + size, end)])

@@ -8,7 +8,7 @@ and takes nothing from those who were heard before.
 from collections.abc import Collection, Hashable
 
 from inga.session.pieces import PIECE_MIN
-from inga.stack.budget import Supply
+from inga.stack.budget import Supply, cost_of
 
 WORDS = 5000.0
 """Words of a member that are heard, a second and at once, besides pieces of states that we have asked for."""
@@ -31,11 +31,13 @@ class Hearing:
 
     def __init__(self) -> None:
         self._members: list[Supply] = []
+        self._repeats: list[Supply] = []  # of each member: parts of states that it gets again
         self._sources: dict[Hashable, Supply] = {}
         self._strange = Supply(ADDRESSES, ADDRESSES_MAX)
 
     def view(self, members: int) -> None:
         self._members = [Supply(WORDS, WORDS) for _ in range(members)]
+        self._repeats = [Supply() for _ in range(members)]
 
     def hears(self, member: int, now: float) -> bool:
         """Whether one more word of a member is heard."""
@@ -45,6 +47,10 @@ class Hearing:
         """Pieces of a state were new, so many octets each, and we had asked for them: they cost nothing. Small ones do, of which a
         state could have any number."""
         self._members[member].give_back(sum(octets >= PIECE_MIN for octets in pieces))
+
+    def repeats(self, member: int, size: int, now: float) -> bool:
+        """Whether a member is given so many bytes of a state once more."""
+        return self._repeats[member].take(now, cost_of(size))
 
     def hears_from(self, address: Hashable, now: float) -> bool:
         """Whether one more word from an address is heard; all are, if the driver knows none."""

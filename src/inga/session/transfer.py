@@ -276,8 +276,13 @@ class Transfer:
             offset = outgoing.offset  # however much has come of it, there is no more
         passed = offset - outgoing.offset
         if 0 <= passed <= len(outgoing.drawn):
+            stack = self._session.stack
+            size = min(answer_size(pieces, piece_size(stack)), len(outgoing.drawn))
             if passed:
-                self.moved_at = self._session.stack.now
+                self.moved_at = stack.now
+            elif not (has_all or self._session.hearing.repeats(src, size, stack.now)):
+                stack.reject("budget")
+                return
             del outgoing.drawn[:passed]
             outgoing.offset = offset
             outgoing.asked = max(pieces, 1)
