@@ -14,6 +14,7 @@ import inga
 from inga.keys.secret import Secret
 from inga.model.packet import Packet
 from inga.net import tcp
+from inga.net.address import parse_host_port
 from inga.net.hosts import Hosts
 from inga.net.join import identity
 from inga.net.tcp import (
@@ -228,6 +229,34 @@ def test_rubbish_in_frames_is_counted(run: Run, party: Party) -> None:
             assert set(bob.stack.rejected) >= REASONS and bob.carrier.counts["refused"] == 0
 
     run(main())
+
+
+@pytest.mark.parametrize("via", ["udp", "unicast"])
+def test_the_application_is_told_what_was_dropped_by_reason(
+    run: Run, place: Place, group_name: str, via: str
+) -> None:
+    told: list[dict[str, int]] = []
+
+    async def scenario() -> None:
+        where = place(via)
+        async with inga.join(
+            group_name, "alice", on_forged=lambda counts: told.append(dict(counts)), **where
+        ) as alice:
+            target = (
+                ("239.7.7.7", int(where["via"].rpartition(":")[2]))
+                if via == "udp"
+                else parse_host_port(where["members"]["alice"], "alice")
+            )
+            (hello, *_) = datagrams_of("dinner")
+            with stranger() as sock:
+                for data, count in ((b"in", 5), (bytes(40), 3), (hello, 2), (hello[:-1] + b"?", 4)):
+                    for _ in range(count):
+                        sock.sendto(data, target)
+                await until(lambda: sum(alice.rejected.values()) >= 14)
+                await until(lambda: bool(told) and sum(told[-1].values()) >= 14)
+            assert told[-1] == alice.rejected == {"truncated": 5, "foreign": 3, "group": 2, "check": 4}
+
+    run(scenario())
 
 
 def test_a_frame_larger_than_the_buffer(run: Run, party: Party) -> None:

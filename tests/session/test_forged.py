@@ -555,6 +555,26 @@ def test_a_ghost_that_is_let_in_is_excluded_again() -> None:
     assert b"and on" in town.texts("bob")
 
 
+@pytest.mark.parametrize("order", REPAIRED)
+@pytest.mark.parametrize("source", ["cathy", "mallory"])
+def test_who_repeats_what_a_dead_member_said_keeps_it_a_member_and_no_longer(order: str, source: str) -> None:
+    """A member may have moved and have nothing new to say, so what was said before counts as a sign of life from anywhere."""
+    town = Town(3, order, options=Options(detect=1.0, greet=True, echo=False))
+    town.wait(2.0)
+    said_by = [copy for copy in town.log if (copy.source, copy.do) == ("cathy", "alive")]
+    town.crash("cathy")
+    for _ in range(20):
+        for name in ("alice", "bob"):
+            town.inject(name, next(copy.data for copy in said_by if copy.target == name), source=source)
+        town.wait(0.25)
+    assert "cathy" in town.names("alice") and town.member("alice").addresses[2] == "cathy"
+    town.wait(3.0)
+    assert all(town.names(name) == ("alice", "bob") for name in town.members)
+    town.send("alice", b"and on")
+    town.wait(1.0)
+    assert b"and on" in town.texts("bob") and not town.errors
+
+
 def of_cathy(stack: Stack) -> dict[str, Any]:
     cathy: Member = stack.view.members[2]
     signed = {"name": cathy.name, "incarnation": cathy.incarnation, "view": stack.view.number}
