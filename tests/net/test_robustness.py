@@ -512,6 +512,32 @@ def test_after_a_good_connection_it_is_called_again_at_once(
     run(main())
 
 
+@pytest.mark.parametrize("secret", [None, Secret(bytes(range(32)))], ids=["plain", "secured"])
+def test_a_flood_over_a_connection_that_was_greeted(run: Run, party: Party, secret: Secret | None) -> None:
+    """In the name of a member and of nobody: all of it is counted, and members hear each other meanwhile."""
+    count = 5_000
+
+    async def main() -> None:
+        async with party(2, "tcp", **({} if secret is None else {"secret": secret})) as (alice, bob):
+            sealed = (b"iS" if secret is None else b"in") + bytes(60)
+            before = sum(bob.rejected.values())
+            writers = []
+            for place in (alice.carrier.place, ("127.0.0.1", 9)):  # type: ignore[attr-defined]
+                _, writer = await asyncio.open_connection(*bob.carrier.place)  # type: ignore[attr-defined]
+                writer.write(greeting(place) + frame(sealed) * count)
+                writers.append(writer)
+            for number in range(20):
+                alice.post(b"%d" % number)
+            assert await texts(bob, 20) == [str(number) for number in range(20)]
+            await until(lambda: sum(bob.rejected.values()) - before >= 2 * count)
+            bob.post(b"and back")
+            assert await texts(alice, 1) == ["and back"]
+            for writer in writers:
+                writer.close()
+
+    run(main())
+
+
 def test_calls_that_are_hung_up_are_not_repeated_without_pause(
     run: Run, place: Place, group_name: str
 ) -> None:

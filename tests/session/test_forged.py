@@ -38,7 +38,7 @@ from inga.wire.told import TEXT_MAX, said
 from ..stack.harness import Net
 from .town import Town
 
-REPAIRED = ("fifo", "vector", "co", "sco", "total")
+REPAIRED = ("fifo", "vector", "relay", "co", "sco", "total")
 """Orders that ask for what they lack."""
 
 UDP_MAX = 65_507
