@@ -22,9 +22,12 @@ def test_a_second_process_of_a_name_is_refused(run: Run, place: Place, group_nam
                 async with inga.join(group_name, "bob", **where) as other:
                     async for _ in other:
                         pass
+            # When the other one ended it said goodbye, under the name of both.
             await bob.send(b"it is me")
             assert await texts(alice, 1) == ["it is me"]
-            assert alice.view.number == bob.view.number == 1
+            await alice.send(b"it is")
+            assert await texts(bob, 1) == ["it is"]
+            assert alice.view.number == bob.view.number == 1 and alice.here == ("alice", "bob")
 
     run(main())
 

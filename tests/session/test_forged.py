@@ -578,7 +578,7 @@ def test_who_repeats_what_a_dead_member_said_keeps_it_a_member_and_no_longer(ord
 def of_cathy(stack: Stack) -> dict[str, Any]:
     cathy: Member = stack.view.members[2]
     signed = {"name": cathy.name, "incarnation": cathy.incarnation, "view": stack.view.number}
-    return {**signed, "itself": True, "bound": False}
+    return {**signed, "itself": True, "bound": False, "birth": 0}
 
 
 def false_body(stack: Stack) -> bytes:

@@ -68,7 +68,14 @@ WORDS: dict[str, dict[str, Any]] = {
         "members": [],
         "bases": {},
     },
-    "goodbye": {"name": "alice", "incarnation": 1, "group": "00000000", "view": 1, "itself": True},
+    "goodbye": {
+        "name": "alice",
+        "incarnation": 1,
+        "group": "00000000",
+        "view": 1,
+        "itself": True,
+        "birth": 0,
+    },
     "farewell": {"name": "alice", "incarnation": 1, "group": "00000000"},
     "who": {"people": [["cathy", 1, ""]]},
 }

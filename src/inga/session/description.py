@@ -26,10 +26,11 @@ def signed(person: Member, group: str, view: int) -> dict[str, Any]:
 
 
 def parting(
-    person: Member, group: str, view: int, *, itself: bool = False, bound: bool = False
+    person: Member, group: str, view: int, *, itself: bool = False, bound: bool = False, birth: int = 0
 ) -> dict[str, Any]:
-    """A goodbye: of one that leaves, or (not `itself`) of one that it concerns. `bound`: it has agreed to a change."""
-    return {**signed(person, group, view), "itself": itself, "bound": bound}
+    """A goodbye: of one that leaves, or (not `itself`) of one that it concerns. `bound`: it has agreed to a change. `birth`:
+    which process of that name leaves, where there may be two."""
+    return {**signed(person, group, view), "itself": itself, "bound": bound, "birth": birth}
 
 
 def change_key(view: View) -> dict[str, int]:

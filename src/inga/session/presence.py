@@ -161,6 +161,9 @@ class Presence:
             births[member] = birth
         return True
 
+    def _is_another(self, identity: tuple[str, int], birth: int) -> bool:
+        return bool(birth) and self._births.get(identity, birth) != birth
+
     def on_double(self, told: Told) -> None:
         """Another process has our name."""
         stack = self._session.stack
@@ -172,6 +175,8 @@ class Presence:
     def on_goodbye(self, told: Told, where: Hashable = None) -> None:
         """A member leaves, or is reported to have left."""
         member, view = self._find(told), told.number("view")
+        if told.flag("itself") and self._is_another(told.identity, told.number("birth")):
+            return  # it was refused as we know another process by that name, which stays
         if member is None:
             person = told.identity
             if self._session.changes.dismiss(*person) and told.flag("itself"):
@@ -296,7 +301,10 @@ class Presence:
 
     def _parting(self, person: Member, *, itself: bool, bound: bool) -> dict[str, Any]:
         session = self._session
-        return parting(person, session.digest, session.stack.view.number, itself=itself, bound=bound)
+        birth = session.stack.birth or 0 if itself else 0
+        return parting(
+            person, session.digest, session.stack.view.number, itself=itself, bound=bound, birth=birth
+        )
 
     def _farewell(self, to: Member) -> dict[str, Any]:
         """Signed by us, for one that leaves."""
