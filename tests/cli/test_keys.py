@@ -73,3 +73,8 @@ def test_what_cannot_be_shown_or_made(capsys: pytest.CaptureFixture[str]) -> Non
     ]:
         assert main(["keys", *command]) == 2
         assert why in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["keys", "show", "none.pem"]) == 2
+    assert capsys.readouterr().err == "inga keys: none.pem: No such file or directory\n"

@@ -96,7 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return OK
     except (IngaError, OSError) as error:
-        tell(f"inga {command}: {error}", file=sys.stderr, tone="bad")
+        why = str(error)
+        if isinstance(error, OSError) and error.filename is not None and error.strerror:
+            why = f"{error.filename}: {error.strerror}"  # without the number, which Python puts first
+        tell(f"inga {command}: {why}", file=sys.stderr, tone="bad")
         return BAD_USE
 
 
