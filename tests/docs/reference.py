@@ -79,8 +79,10 @@ def signature(name: str, value: Any) -> str:
         return name
     text = re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Z]\w)", "", text).replace("'", '"')
     text = re.sub(r'"([A-Z][\w\[\], |.]*)"', r"\1", text)
-    text = re.sub(r"<(?:function |built-in function )?([\w.<>]+)[^>]*>", "...", text)
-    text = re.sub(r"^\((self|cls)(, )?", "(", text).replace("options: *...", "options: Unpack[JoinOptions]")
+    text = re.sub(r"<(?=\w)(?:[^<>]|<\w+>)*>", "...", text)  # such as <function Sim.<lambda> at 0x7f...>
+    text = re.sub(r"^\((self|cls)(?:, |(?=\)))", "(", text).replace(
+        "options: *...", "options: Unpack[JoinOptions]"
+    )
     text = text.replace("options: *JoinOptions", "options: Unpack[JoinOptions]")
     if isinstance(value, property):
         return f"{name}: {text.partition('-> ')[2]}"

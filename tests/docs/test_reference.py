@@ -6,15 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import inga
 from inga.net.log import EVENTS
 
-from .reference import DOCS, MODULES, PAGES, doc, is_error, members, public
+from .reference import DOCS, MODULES, PAGES, doc, is_error, members, public, signature
 
 ROOT = DOCS.parent
 SECONDS = 300
@@ -28,6 +30,16 @@ def test_the_page_is_made_from_the_code(page: str, monkeypatch: pytest.MonkeyPat
     assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), (
         "python tests/docs/reference.py writes it"
     )
+
+
+def test_a_signature_is_whole() -> None:
+    """Defaults that are functions are left out, and nothing behind them; `cls` may be an argument like any other."""
+
+    def each(cls: type, show: Callable[[str], None] = print, more: Any = lambda: None) -> list[int]: ...
+
+    written = "each(cls: type, show: Callable[[str], None] = ..., more: Any = ...) -> list[int]"
+    assert signature("each", each) == written
+    assert '"<", ">"' in signature("relation", inga.relation)
 
 
 @pytest.mark.parametrize("module", MODULES)
