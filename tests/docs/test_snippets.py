@@ -37,6 +37,7 @@ STARTED: dict[str, tuple[list[list[str]], str]] = {
     "hits.py": (THREE, r"alice: 15"),
     "named.py": (TWO, r"alice hears hello from bob"),
     "found.py": ([["alice", "127.0.0.1:7411"], ["bob", "127.0.0.1:7412"]], r"bob hears hello from alice"),
+    "ask.py": ([["boss"], ["ann"], ["ben"]], r"\['TEA\?', 'CAKE\?'\]"),
     "sealed.py": (TWO, r"bob hears hello from alice"),
     "watched.py": (TWO, r"alice: here \('alice', 'bob'\), waits \{.*\}, rejected \{.*\}"),
 }
