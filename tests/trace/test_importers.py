@@ -462,6 +462,8 @@ def test_spans_of_zipkin_that_share_an_identifier(tmp_path: Path) -> None:
         span("1", "db", "SERVER", 12, shared=True),
         span("2", "db", None, 13, parentId="1"),
         span("3", "disk", "SERVER", 14, parentId="2"),
+        # What the client does meanwhile is no message of the server's.
+        span("4", "web", None, 11, parentId="1"),
     ]
     for form in (content, [content]):
         out = tmp_path / f"out{form is content}"

@@ -78,7 +78,9 @@ BEGIN;
 # before the event that it starts, what is sent after; at the end of a span it is the other way round.
 _STEPS = """
 UPDATE cause SET span = span || '{shared}' WHERE effect NOT IN (SELECT id FROM span WHERE span LIKE '%{shared}')
-    AND EXISTS (SELECT 1 FROM span s WHERE s.trace = cause.trace AND s.span = cause.span || '{shared}');
+    AND EXISTS (SELECT 1 FROM span s WHERE s.trace = cause.trace AND s.span = cause.span || '{shared}')
+    AND NOT EXISTS (SELECT 1 FROM span c JOIN span e ON e.id = effect AND e.process = c.process
+        WHERE c.trace = cause.trace AND c.span = cause.span);
 CREATE TABLE message (source INT, target INT, is_reply INT);
 INSERT INTO message SELECT a.id, b.id, 0 FROM cause JOIN span a USING (trace, span) JOIN span b ON b.id = effect
     WHERE a.process != b.process;
