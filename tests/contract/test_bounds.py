@@ -42,7 +42,7 @@ NO_BOUNDS = {
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.description.PROCESSES_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX corba.broker.managed.MEMBERS_MAX
         secure.carrying.ERRANDS_MAX secure.carrying.CARRIED_MAX secure.carrying.HANDED_MAX
-        secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES secure.guard.COOKIES secure.guard.OF_NAME
+        secure.crowd.PLACES_MAX secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES secure.guard.COOKIES secure.guard.OF_NAME
         secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
@@ -71,7 +71,7 @@ NO_BOUNDS = {
         layers.sequenced.SEQUENCER stack.native.UNKNOWN session.newcomer.NOBODY causality.inbox.NOBODY wire.vector.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST
         causality.inbox.RELEASED causality.inbox.HELD causality.inbox.DUPLICATE causality.inbox.FORGED
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
-        wire.packet.MAGIC wire.packet.VERSION wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
+        wire.packet.MAGIC wire.packet.SEALED_MAGIC wire.packet.VERSION wire.packet.VIEW_AT wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
         wire.packet.ACK wire.packet.ROOM wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
         wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.COUNT wire.packet.LENT wire.packet.COVERED wire.packet.RIGHT
         wire.co.EXPECTED wire.co.RISES wire.co.CONFIRMED wire.co.RUNS
@@ -90,7 +90,7 @@ NO_BOUNDS = {
         corba.broker.dispatch.ASCII corba.broker.dispatch.UTF_16 corba.broker.dispatch.EXCEPTION_DETAIL corba.broker.dispatch.FT_GROUP_VERSION stack.hooks.TOP_DOWN
         stack.hooks.BOTTOM_UP session.alarms.NEVER
         secure.credentials.SECRET secure.credentials.CERTIFICATE secure.handshake.KNOCK secure.handshake.COOKIE
-        secure.carrying.CARRY secure.carrying.CARRIED secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.handshake.CONFIRM_HEAD secure.sealing.MAGIC
+        secure.carrying.CARRY secure.carrying.CARRIED secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.handshake.CONFIRM_HEAD secure.handshake.KIND_AT secure.sealing.MAGIC
         secure.sealing.VERSION secure.sealing.AES secure.sealing.CHACHA secure.sealing.TAG secure.sealing.OVERHEAD
         secure.sealing.KEY""",
 }

@@ -8,6 +8,7 @@ pytest.importorskip("cryptography")
 
 from inga.model.errors import WireError
 from inga.model.view import Member
+from inga.secure.crowd import PLACES_MAX
 from inga.secure.guard import (
     ADDRESSES_EACH,
     CHANNELS_EACH,
@@ -419,3 +420,15 @@ def test_the_attempt_that_is_under_way_is_the_last_to_be_forgotten(wire: Wire) -
     keys = ViewKeys(tag(under_way), under_way, 1, secrets[under_way], 0.0, is_first=False, kind=AES)
     said = packet(under_way, 1, b"hello")
     assert wire.give("alice", joined(keys.sending.seal(said, wire.now)), "cathy") == [said]
+
+
+def test_what_is_of_no_use_is_counted_by_place_up_to_a_bound() -> None:
+    wire = Wire()
+    alice = wire.add("alice", known())
+    for number in range(PLACES_MAX + 2):
+        wire.give("alice", b"noise", ("10.0.0.1", number))
+    wire.give("alice", b"noise", ("10.0.0.1", 0))  # one that is counted already
+    by_place, elsewhere, words = alice.useless()
+    assert len(by_place) == PLACES_MAX and by_place["10.0.0.1", 0] == 2 and elsewhere == 2 and words == 0
+    wire.give("alice", b"noise", ("10.0.0.1", PLACES_MAX))
+    assert alice.useless() == ({("10.0.0.1", PLACES_MAX): 1}, 0, 0)

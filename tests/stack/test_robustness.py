@@ -55,7 +55,7 @@ def receive(net: Net, member: int, *datagrams: bytes) -> None:
 
 def refused(stack: Stack) -> int:
     """Of the next view, which somebody else may have installed already, datagrams wait."""
-    return sum(stack.rejected[reason] for reason in WIRE_REASONS) + stack.counts["ahead"]
+    return sum(stack.rejected[reason] for reason in (*WIRE_REASONS, "sealed")) + stack.counts["ahead"]
 
 
 def headed(rest: bytes, sections: int, kind: int, source: int, body: int) -> bytes:
