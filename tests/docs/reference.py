@@ -117,7 +117,7 @@ def api() -> str:
         MADE, "", "# Public API", "",
         "These modules and the names below are what programs may rely on; everything else is private and may change in any "
         "version. Names of `inga` and `inga.pipeline` are imported when they are first used. All have types "
-        "(`py.typed`): mypy and pyright check calls. A release that changes one of them in a way that breaks programs has another "
+        "(`py.typed`): mypy and pyright check calls. A release that breaks one of them for programs has another "
         "first number, or, below 1.0, another second number, and the changelog says so.", "",
     ]  # fmt: skip
     for module in map(import_module, MODULES):

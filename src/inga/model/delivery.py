@@ -23,7 +23,7 @@ class Batch:
 
     @property
     def src(self) -> int:
-        """The place of its sender in the view it was sent in."""
+        """The index of its sender in the view it was sent in."""
         return self.packet.src
 
     @property
@@ -38,7 +38,7 @@ class Batch:
 
     @property
     def stamp(self) -> Stamp | None:
-        """What orders it, as it travelled; None where the order needs none."""
+        """The stamp that orders it, as it was sent; None if the order needs none."""
         return self.packet.stamp
 
     @property
@@ -53,7 +53,7 @@ class Batch:
 
     @property
     def concurrent(self) -> bool:
-        """Whether something already known here neither caused it nor was caused by it."""
+        """Whether it is concurrent with some message already known here: neither is a cause of the other."""
         return self.packet.concurrent
 
     @property
@@ -70,12 +70,12 @@ class Batch:
 
     @property
     def branch(self) -> int:
-        """Which line of talk it continues, where concurrent messages open new ones."""
+        """The branch that it continues; concurrent messages open new branches."""
         return self.packet.branch
 
     @property
     def merged(self) -> tuple[int, ...]:
-        """Lines of talk that end in this one, since its sender knew them all."""
+        """Branches that end in this message, since its sender knew them all."""
         return self.packet.merged
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Batch:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Delivery:
-    """One message, in its place in the order. `data` is what was sent: `bytes(delivery.data)` makes a copy to keep."""
+    """One message, at its place in the order. `data` is its content: `bytes(delivery.data)` makes a copy to keep."""
 
     __slots__ = ("batch", "data", "index")
 
@@ -106,7 +106,7 @@ class Delivery:
 
     @property
     def src(self) -> int:
-        """The place of its sender in the view it was sent in."""
+        """The index of its sender in the view it was sent in."""
         return self.batch.packet.src
 
     @property
@@ -121,7 +121,7 @@ class Delivery:
 
     @property
     def stamp(self) -> Stamp | None:
-        """What orders it, as it travelled; None where the order needs none."""
+        """The stamp that orders it, as it was sent; None if the order needs none."""
         return self.batch.packet.stamp
 
     @property
@@ -136,7 +136,7 @@ class Delivery:
 
     @property
     def concurrent(self) -> bool:
-        """Whether something already known here neither caused it nor was caused by it."""
+        """Whether it is concurrent with some message already known here: neither is a cause of the other."""
         return self.batch.packet.concurrent
 
     @property
@@ -146,17 +146,17 @@ class Delivery:
 
     @property
     def branch(self) -> int:
-        """Which line of talk it continues, where concurrent messages open new ones."""
+        """The branch that it continues; concurrent messages open new branches."""
         return self.batch.packet.branch
 
     @property
     def merged(self) -> tuple[int, ...]:
-        """Lines of talk that end in this one, since its sender knew them all."""
+        """Branches that end in this message, since its sender knew them all."""
         return self.batch.packet.merged
 
     @property
     def replayed(self) -> bool:
-        """Whether it is from before we joined: see `history` in `inga.net.options`."""
+        """Whether it was sent before we joined: see `history` in `inga.net.options`."""
         return self.batch.replayed
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from inga.model.view import View
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """Too few are here to go on: nothing can be sent until this is over, and the view stays in force."""
+    """Too few members are here to go on: nothing can be sent until this is over, and the view stays in force."""
 
     view: View
     missing: tuple[str, ...]
@@ -23,8 +23,8 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """We were too slow, and the others went on without us. In the next view we are a new member; what they sent in between,
-    and what of before had not come, never does."""
+    """We were too slow, and the others went on without us. In the next view we are a new member, and we never get the messages
+    that they sent in between or that had not arrived before."""
 
     messages: Mapping[str, int]  # by sender: how many
 

@@ -11,7 +11,7 @@ destination is known to have accepted it; every destination is known to have con
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Receipt:
-    """Tells what became of a send. Messages that share a bundle share their receipt."""
+    """Says how far a sent message got. Messages that share a bundle share their receipt."""
 
     __slots__ = ("_callbacks", "_reached")
 
@@ -24,7 +24,7 @@ class Receipt:
         return level in self._reached
 
     def is_awaited(self, level: str) -> bool:
-        """Whether somebody wants to be called when that level is reached."""
+        """Whether a callback or a task waits for this level."""
         return level in self._callbacks
 
     def reach(self, level: str) -> None:
@@ -34,7 +34,7 @@ class Receipt:
             callback()
 
     def when(self, level: str, callback: Callable[[], None]) -> None:
-        """Call back when the level is reached: now, if it is already."""
+        """Call `callback` when the level is reached: now, if it is already."""
         if level in self._reached:
             callback()
         else:

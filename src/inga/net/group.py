@@ -97,11 +97,11 @@ class Group(ObjectCalls):
     # Sending
 
     async def send(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
-        """Send one message, of bytes, to everybody else; `to` names one member or several instead.
+        """Send one message, of bytes, to all other members; `to` names one member or several instead.
 
-        It returns once the message is queued, and waits only while too much of ours is under way (flow control). Whoever has to
-        know that it arrived awaits `receipt.reached("confirmed")`. Cancelled while it waits, as by `asyncio.timeout`, it has
-        sent nothing; once it has returned, the message is on its way, and nothing calls it back.
+        Returns once the message is queued, and waits only while too many of our messages are in flight (flow control). To
+        know that it arrived, await `receipt.reached("confirmed")`. A call that is cancelled while it waits, as by
+        `asyncio.timeout`, has sent nothing; once it has returned, the message is on its way and cannot be recalled.
         """
         stack = self.stack
         driver = self._driver
@@ -118,7 +118,7 @@ class Group(ObjectCalls):
         return self._send([_immutable(data)], to)
 
     def post(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
-        """The same without waiting, also outside of coroutines: raises `WouldBlock` while too much of ours is under way."""
+        """The same without waiting, also outside of coroutines: raises `WouldBlock` while too many of our messages are in flight."""
         if not self.stack.writable or self._driver.writers:
             self._check_open()
             self.stack.views.refuse_if_paused()
@@ -130,9 +130,9 @@ class Group(ObjectCalls):
     async def send_many(
         self, messages: Iterable[bytes], to: str | Iterable[str] | None = None
     ) -> LiveReceipt:
-        """Send many messages at once, in their order, which costs less than one by one; the receipt is that of the last.
+        """Send many messages at once, in their order, which costs less than one by one. Returns the receipt of the last.
 
-        It waits between some hundreds of them: cancelled there, it has sent the first ones.
+        It waits between some hundreds of them: a call that is cancelled there has sent the first ones.
         """
         if not isinstance(messages, Iterable):
             raise UsageError(f"send_many takes a list of messages, not {messages!r}")
@@ -157,25 +157,25 @@ class Group(ObjectCalls):
         """`async for delivery in group`: messages of others, in the order of the group.
 
         Taking a delivery makes it a cause of what is sent afterwards. The iteration ends when the group is closed, by `close` or at
-        the end of `async with`, not when others leave; it raises `Excluded` if the others removed this member, and
-        whatever else ended it. After `break` another loop goes on where it stopped. There is one iteration at a time.
+        the end of `async with`, not when others leave. It raises `Excluded` if the others excluded this member, or
+        the error that ended the group. After `break` another loop goes on where it stopped. There is one iteration at a time.
         """
         return self._reading.claim(self._reading.deliveries())
 
     def batches(self) -> AsyncIterator[Batch]:
-        """`async for batch in group.batches()`: all messages of a packet at once, in `batch.payloads`; the fast way."""
+        """`async for batch in group.batches()`: all messages of a packet at once, in `batch.payloads`; faster than one by one."""
         return self._reading.claim(self._reading.batches())
 
     def items(self) -> AsyncIterator[Delivery | View | Incident]:
-        """`async for item in group.items()`: deliveries and views, each view at its exact place in the order, and what else happens
-        to this member: `Paused`, `Resumed`, `Missed`."""
+        """`async for item in group.items()`: deliveries and views, each view at its exact place in the order, and the incidents
+        `Paused`, `Resumed` and `Missed`."""
         return self._reading.claim(self._reading.deliveries_and_views())
 
     # Who is here
 
     @property
     def view(self) -> View:
-        """The members everybody agrees on."""
+        """The view in force: the members, as all of them agree."""
         return self.stack.view
 
     @property
@@ -185,18 +185,18 @@ class Group(ObjectCalls):
 
     @property
     def waits(self) -> dict[str, float]:
-        """For whom sending has waited, and for how many seconds in all: members that read too slowly, or do not answer."""
+        """For each member that sending has waited for, how many seconds in all: it reads too slowly, or does not answer."""
         return session_of(self.stack).pressure.waits
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Datagrams and packets that were dropped, by reason: noise, strangers, and what they forge. In a secured group
-        `kernel` are those that never came to us: there was no room, or they were large and from a stranger."""
+        """Number of dropped datagrams and packets, by reason: noise, strangers, forgeries. In a secured group
+        `kernel` counts those that never reached us: there was no room, or they were large and from a stranger."""
         never_came = 0 if self.carrier.guard is None else self.carrier.dropped
         return {**self.stack.rejected, **({"kernel": never_came} if never_came else {})}
 
     def stats(self) -> Stats:
-        """All that is known about the group here and now, as one value: see docs/operating.md."""
+        """A snapshot of all figures of this member, as one value: see docs/operating.md."""
         state = "failed" if self._error is not None else "closed" if self._closed else None
         return snapshot(
             self.stack,
@@ -208,7 +208,7 @@ class Group(ObjectCalls):
         )
 
     def all_but(self, *names: str) -> list[str]:
-        """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
+        """All other members except these: with `to=group.all_but(d.sender)`, `d.sender` does not get the message."""
         left_out = {self.stack.me, *map(self._member, names)}
         return [name for index, name in enumerate(self.view.names) if index not in left_out]
 
@@ -219,33 +219,33 @@ class Group(ObjectCalls):
         *,
         members: Iterable[str] | None = None,
     ) -> None:
-        """Wait until so many members are here, ourselves included, or `members` of these names; if neither is said, all
-        that are in the view. Where nobody has named the members, that is whoever has found each other so far.
+        """Wait until `at_least` members are here, ourselves included, or those named in `members`; by default all
+        members of the view. If members are not listed, the view has those that have found each other so far.
 
-        After `timeout` seconds it raises `NotReady`, which names those that are missing. Without one it waits
+        After `timeout` seconds it raises `NotReady`, which names the missing members. Without `timeout` it waits
         as long as it takes; a warning then names them once.
         """
         self._check_open()
         await self._company.ready(at_least, members, timeout)
 
     def on_join(self, listener: NameListener) -> None:
-        """Call with a member's name when it is first met; at once for those already here.
+        """Call `listener` with a member's name when it is first met; at once for those already here.
 
-        What a listener raises goes to the event loop's exception handler, and concerns nobody else.
+        An exception in a listener goes to the event loop's exception handler, and has no other effect.
         """
         self._company.on_join(listener)
 
     def on_leave(self, listener: NameListener) -> None:
-        """Call with a member's name when it leaves; what it raises is treated as in `on_join`."""
+        """Call `listener` with a member's name when it leaves; exceptions are treated as in `on_join`."""
         self._company.on_leave(listener)
 
     def on_merge(self, listener: ViewListener) -> None:
-        """Call with a view in which parts of the group come together (`view.merged`), when the iteration reaches it: after all
-        messages of the view before, and before the first of this one. What it raises is treated as in `on_join`."""
+        """Call `listener` with a view in which parts of the group merge (`view.merged`), when the iteration reaches it: after all
+        messages of the view before, and before the first of this one. Exceptions are treated as in `on_join`."""
         self._company.on_merge(listener)
 
     def delay(self, to: str, seconds: float, jitter: float = 0.0, *, keep_order: bool = False) -> None:
-        """For tests: everything we send to `to` leaves at least so much later."""
+        """For tests: delay everything we send to `to` by at least `seconds`."""
         self._check_open()
         member = self._member(to)
         if member == self.stack.me:
@@ -253,8 +253,8 @@ class Group(ObjectCalls):
         self.stack.delay(member, seconds, jitter, keep_order, now=self._time())
 
     async def use(self, order: str) -> View:
-        """Change the order for the whole group, between two messages: everybody gets all that was sent
-        before under the old one, and all that is sent afterwards under the new one."""
+        """Change the order of the whole group, between two messages: all members deliver messages sent
+        before it under the old order, and messages sent after it under the new one."""
         self._check_open()
         recipe = find(order)
         future: asyncio.Future[None] = self._loop.create_future()
@@ -277,10 +277,10 @@ class Group(ObjectCalls):
         return self.view
 
     async def go_on(self) -> View:
-        """Let this part of the group, which is paused, go on without the members that are missing.
+        """Let this part of the group, which is paused, go on without the missing members.
 
-        A person has to know that they are gone for good. If they are not, and go on as well, there are two groups with two
-        states from then on; when they hear each other again, that of the smaller part is lost.
+        Call this only if a person knows that they are gone for good. If they go on as well, there are two groups with two
+        states from then on; when they hear each other again, the state of the smaller part is lost.
         """
         self._check_open()
         self.stack.advance(self._time())
@@ -296,8 +296,8 @@ class Group(ObjectCalls):
         return self.view
 
     def gate(self, state: str) -> None:
-        """`open`: deliver here as messages come, in whatever order; `closed`: hold again what comes
-        before its cause. Only this member is concerned, and messages are stamped all the while."""
+        """`open`: deliver messages here as they arrive, in any order; `closed`: hold again messages that arrive
+        before their causes. This affects only this member, and messages are stamped all the while."""
         self._check_open()
         self.stack.gate(state, now=self._time())
         if state == "open" and self.traces is not None:
@@ -324,7 +324,7 @@ class Group(ObjectCalls):
             self._poll_trace()
 
     async def close(self, *, linger: float = LINGER) -> None:
-        """Leave: wait a moment for the others to have all we sent, say goodbye, close everything."""
+        """Leave the group: wait up to `linger` seconds until the others have all we sent, say goodbye, close the sockets."""
         if self._closed:
             return
         deadline = self._time() + linger

@@ -53,15 +53,15 @@ def join(
 ) -> Joining:
     """Be a member of a group for as long as the `async with` block runs.
 
-    Members find each other by multicast. Where `via` is `unicast` or `tcp`, `address="host:port"` says where we are to be
-    reached, and `seeds` where others may be: `["host:port", ...]`, of whom one that is there is enough, or a file that all
-    share, as `"file:PATH"` or as a `pathlib.Path`. Who finds nobody founds the group, with all who start at the same time.
+    Members find each other by multicast. If `via` is `unicast` or `tcp`, `address="host:port"` is our own address, and `seeds`
+    says where others may be: `["host:port", ...]`, of which one running process suffices, or a shared file,
+    as `"file:PATH"` or as a `pathlib.Path`. A process that finds no group founds one, with all others that start at the same time.
 
-    Or `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where `via` is `unicast` or
-    `tcp`. Then nobody else is let in that does not say `late`.
+    Alternatively `members` lists all members, in the same order everywhere: names, or `{name: "host:port"}` if `via` is `unicast` or
+    `tcp`. Then other processes can join only with `late`.
 
-    `order` is what messages are delivered in. `trace` writes what happens here to a directory that members share. `late`
-    joins a group that runs already, and waits until there is one; `members`, if there are, are those it was founded with.
+    `order` is the order in which messages are delivered. `trace` writes a trace of this member to a directory, which members share. `late`
+    joins a running group, and waits until there is one; `members`, if given, are then its founders.
     All other options are those of `inga.net.options.JoinOptions`.
     """
     return Joining(

@@ -147,9 +147,9 @@ class ObjectCalls:
     _object_calls: ClientCalls | None = None  # of the order in force, if it has objects
 
     async def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Any:
-        """Call a method of an object, or of several, and wait for what it gives. Of a replicated object the
-        first answer counts, or with `answers="all"` there is a list of all. A method that fails raises
-        `RemoteError` here, and has done nothing."""
+        """Call a method of an object, or of several, and return its result. For a replicated object this is the
+        first answer, or with `answers="all"` a list of all. A method that fails raises
+        `RemoteError` here, and has no effect."""
         return await self._call(target, op, args, named)
 
     def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
@@ -178,7 +178,7 @@ class ObjectCalls:
                 return await calls.run(body(calls), retries)
 
     async def open_calls(self) -> ClientCalls:
-        """What calls objects, once something can begin: not while the view changes."""
+        """The engine's client, once calls can begin: not during a view change."""
         calls = self._calls()
         await self._refuse_if_paused()
         while not calls.order.may_begin:
@@ -188,7 +188,7 @@ class ObjectCalls:
         return calls
 
     def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = FIRST) -> "Proxy":
-        """An object by the methods of its class: `await group.proxy(Counter, "hits").inc()`."""
+        """A proxy for an object, with the methods of its class: `await group.proxy(Counter, "hits").inc()`."""
         self._calls()
         return Proxy(self, cls, name, answers)
 
@@ -198,7 +198,7 @@ class ObjectCalls:
         return Transaction(self)
 
     async def transact(self, body: Body, *, retries: int = RETRIES) -> Any:
-        """Run `async def body(ctx)` as a transaction, and begin again if it was given up to end a deadlock."""
+        """Run `async def body(ctx)` as a transaction, and repeat it if it was aborted to resolve a deadlock."""
         return await self._run(lambda calls: body, retries)
 
     def state(self, name: str) -> Any:

@@ -48,55 +48,55 @@ class JoinOptions(TypedDict, total=False):
     """Options of `inga.join`, by group."""
 
     # of the order
-    deliver: str | None  # level at which messages are handed over, of those the order has
-    echo: bool | None  # our own messages are delivered to us, too; None: as the order prefers
-    on_concurrent: (
-        str  # vector: "deliver", "error" or "ignore" what neither caused nor was caused by what is known
-    )
-    matrix: (
-        bool  # vector: count per pair of members, for groups that mostly send to some; everywhere or nowhere
-    )
-    coarse: bool  # bundles are not closed when the application takes something: fewer packets, coarser causes
-    protocol: Mapping[str, Any] | None  # what the order has of its own, such as {"window": 8}
+    deliver: str | None  # level at which messages are delivered, one of the order's; None: the order's own
+    echo: bool | None  # deliver our own messages to us, too; None: as the order prefers
+    on_concurrent: str  # vector: what to do with a message that is concurrent with a known one: "deliver", "error" or "ignore"
+    matrix: bool  # vector: count per pair of members, for groups that mostly send to subsets; the same at all members
+    coarse: bool  # do not close a bundle when the application takes a message: fewer packets, coarser causes
+    protocol: Mapping[str, Any] | None  # options of the order's own protocol, such as {"window": 8}
     objects: (
         Mapping[str, Any] | None
-    )  # object, total: by name a class, or a class and the members with a copy
-    unsafe: bool  # let in the orders that are there to learn from, which misorder messages or block
+    )  # object, total: for each object's name a class, or a class and the members with a copy
+    unsafe: bool  # allow the orders that exist for teaching only, which misorder messages or block
     # of the members
-    detect: float | None  # seconds of silence that a member is forgiven; then it is excluded. None: any
-    rejoin: bool  # if the others have excluded us, come back by ourselves, as a new member
-    slow: str  # who holds up the others: "wait" for it, "expel" it, or let it "skip" what it missed
+    detect: float | None  # seconds of silence after which a member is excluded. None: never
+    rejoin: bool  # if the others have excluded us, rejoin by ourselves, as a new member
+    slow: str  # a member that holds up the others: "wait" for it, "expel" it, or let it "skip" messages
     patience: float  # seconds after which it is expelled, or skips
     partition: (
         str | None
-    )  # where the network is cut: "primary" or "all" parts go on; None: as the order prefers
-    seeds: Seeds | None  # unicast, tcp: where to look for members that nobody has named: addresses, or a file
+    )  # if the network is cut, which parts go on: "primary" or "all"; None: as the order prefers
+    seeds: Seeds | None  # unicast, tcp: where to look for members that are not listed: addresses, or a file
     # of those who join
     on_state_request: (
         GiveState | None
-    )  # our state for one that joins, as an iterator of bytes; called where our iteration is at its view
-    on_state: TakeState | None  # when we join: takes such a state, before the first delivery
-    history: int | float | None  # the last messages for those who join; as a float, those of the last seconds
+    )  # returns our state for a newcomer, as an iterator of bytes; called when our iteration reaches its view
+    on_state: TakeState | None  # called when we join: takes such a state, before the first delivery
+    history: (
+        int | float | None
+    )  # replay so many last messages to newcomers; a float: those of so many last seconds
     # of the trace
     trace_level: str  # "full", or "deliveries" alone
     # of the network
-    interface: str | None  # by which multicast leaves: a name or an address
+    interface: str | None  # network interface for multicast, by name or address
     datagram_max: int | None  # bytes of the largest datagram
-    window: int | None  # bytes on their way, as the kernel counts them; None: by what the kernel grants
-    queue_max: int  # unread bytes above which we let senders wait
+    window: (
+        int | None
+    )  # bytes in flight at most, as the kernel counts them; None: by the buffers that the kernel grants
+    queue_max: int  # unread bytes above which we make senders wait
     # of security
     secret: (
         Secret | str | os.PathLike[str] | None
-    )  # what all members know: a Secret, its text, or "file:PATH"
+    )  # the secret that all members share: a Secret, its text, or "file:PATH"
     identity: (
         Identity | str | os.PathLike[str] | None
-    )  # who we are by the group's authority, or a file with it
+    )  # our certificate and key from the group's authority, or a file with them
     on_forged: (
         ForgedListener | None
-    )  # told at most once a second what was dropped, by reason, if there is more
+    )  # called at most once a second with the numbers of dropped datagrams by reason, if these grew
     # for tests
-    faults: Faults | None  # what the network does to datagrams that come in
-    seed: int | None  # of everything random
+    faults: Faults | None  # faults to inject into arriving datagrams
+    seed: int | None  # seed of all random choices
 
 
 DEFAULTS: JoinOptions = {

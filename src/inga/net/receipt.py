@@ -17,7 +17,7 @@ class LiveReceipt(Receipt):
     ended: ClassVar[str] = ""  # why nothing more will be reached
 
     async def reached(self, level: str) -> None:
-        """Wait until the message got so far. `confirmed`: every member that it is for has it."""
+        """Wait until the message has reached this level. `confirmed`: every destination has it."""
         if self.has(level):
             return
         if level not in self.levels:

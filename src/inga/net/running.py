@@ -17,10 +17,10 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """Like `asyncio.run`, and a signal that asks the program to end cancels `main`.
+    """Like `asyncio.run`, but a signal that ends the program (SIGTERM, SIGHUP) cancels `main`.
 
-    Every `async with inga.join(...)` in it then tells the others that it leaves, instead of letting them find out by its
-    silence. The program ends with the code that such a signal has by custom, 128 and its number.
+    Every `async with inga.join(...)` in it then leaves its group, instead of letting the others detect its
+    silence. The program exits with the usual code for that signal, 128 plus its number.
     """
     _check(main)
     ended_by: list[int] = []
