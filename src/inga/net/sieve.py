@@ -109,7 +109,7 @@ def program(
     if strict is not None:
         noisy = _places(strict.noisy)
         for place in noisy:
-            lines += [*_if_from(place, 5), *_sample(SAMPLE)]
+            lines += [*_if_from(place, len(NOISY)), *NOISY]
         for place in places:
             if place not in noisy:
                 lines += [*_if_from(place), (RETURN, 0, 0, ALL)]
@@ -176,6 +176,16 @@ def _if_from(place: HostPort, follow: int = 1) -> list[Instruction]:
         (LOAD, 0, 0, HOST),
         (EQUAL, 0, follow, int.from_bytes(socket.inet_aton(host))),
     ]
+
+
+NOISY = [
+    (LENGTH, 0, 0, 0),
+    (GREATER, 0, 5, UDP_HEAD + LARGE),
+    *_sample(SAMPLE),
+    *_sample(WORDS_SAMPLE),
+]
+"""What comes in of one that abuses that it is known. Small ones are more: another part of the group is such a one while it has much
+to say, and it is with small ones that the two find each other."""
 
 
 def _places(texts: Iterable[str]) -> list[HostPort]:
