@@ -12,18 +12,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what scenarios print now into their files")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Let `xdist_group` keep a group in one worker, so that there is one Spark session for the whole run.
 
+    So it is with those who share a fixture of their module, without being told: each worker would make its own.
     pytest-xdist 3.8 puts the name of the group into an attribute that pytest 9.2 does not look at any more.
     """
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    yield
     for item in items:
         if compiled and item.get_closest_marker("interpreted"):
             item.add_marker(pytest.mark.skip(reason="inga is compiled"))
         grouped = getattr(item, "_nodeid", item.nodeid)
         if grouped != item.nodeid:
             item._id = type(item._id).parse(grouped)  # type: ignore[attr-defined]
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    asked = getattr(item, "_fixtureinfo", None)
+    fixtures = {} if asked is None else asked.name2fixturedefs
+    return any(each.scope == "module" for found in fixtures.values() for each in found)
 
 
 @pytest.fixture(scope="session")

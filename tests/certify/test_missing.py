@@ -24,6 +24,8 @@ from .test_views import copied, moved
 from .views_world import Run, apart, failing
 from .world import Trace, renumbered, sabotage, source, wander
 
+pytestmark = pytest.mark.xdist_group("views")  # they share their runs with test_views.py
+
 
 def answers(given: Chunks, checks: list[str]) -> dict[str, Answer]:
     return {each.name: each for each in certify(given, checks, seed=1).checks}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from random import Random
 
 from inga.certify.combine import Process
@@ -57,6 +57,11 @@ class Run:
     names: tuple[str, ...]
     crashed: frozenset[int]
     conflicts: dict[str, list[list[str]]] | None
+
+    @cached_property
+    def closed(self) -> list[list[int]]:
+        """The views that each process came through."""
+        return [sorted({row.view for row in rows if row.step == "view"})[:-1] for rows in self.trace]
 
     def source(self, trace: Trace) -> Chunks:
         """A trace of this run, whole or with something planted, in chunks."""

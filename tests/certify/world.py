@@ -5,10 +5,11 @@ order of deliveries is whatever chance makes it. The judge below knows nothing o
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ Trace = list[list[Row]]
 
 
 def renumbered(rows: Iterable[Row]) -> list[Row]:
-    return [row._replace(pos=pos) for pos, row in enumerate(rows, 1)]
+    return [row if row.pos == pos else row._replace(pos=pos) for pos, row in enumerate(rows, 1)]
 
 
 def wander(
@@ -153,7 +154,11 @@ def sabotage(random: Random, trace: Trace) -> None:
 
 def table(rows: list[Row], n: int) -> pa.Table:
     layout = schema(n)
-    columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
+    columns: dict[str, Sequence[Any]] = (
+        dict(zip(Row._fields, zip(*rows, strict=True), strict=True))
+        if rows
+        else dict.fromkeys(Row._fields, ())
+    )
     columns["dst"] = [None if dst is None else pack_dst(dst, n) for dst in columns["dst"]]
     columns["deps"] = [None if deps is None else pack_deps(deps, n) for deps in columns["deps"]]
     return pa.table([pa.array(columns[field.name], field.type) for field in layout], schema=layout)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.pipeline.jobs import check_trace
 from inga.trace import Row, importers, read_manifest, read_processes, rows, write_shiviz
-from inga.trace.importers import DEFAULT, Roles, TableColumns, import_log, json_text, text
+from inga.trace.importers import DEFAULT, TRIED_OCTETS, Roles, TableColumns, import_log, json_text, text
 from inga.trace.importers import write as importing
 from inga.trace.importers.shiviz import LINEAR
 from inga.trace.importers.text import compile_pattern
@@ -684,7 +684,8 @@ def test_kinds_of_which_none_is_a_send_or_a_receipt(tmp_path: Path, is_tried: bo
     many = write(tmp_path, "p,k,m\n" + "".join(f"a,{'k' * at},\n" for at in range(60)), "y.log")
     with pytest.raises(UsageError, match=r"kinds in column 'k' are k, kk, [k, ]*kkkkkkkk, \.\.\.\. Map"):
         import_log("table", many, None, columns=TableColumns({"process": "p", "kind": "k", "message": "m"}))
-    long = write(tmp_path, "p,k,m\n" + "a,begun,\n" * 200_000 + "a,send,m1\n", "z.log")
+    filler = f"a,begun,,{'x' * 100}\n" * (TRIED_OCTETS // 100)
+    long = write(tmp_path, f"p,k,m,x\n{filler}a,send,m1,\n", "z.log")
     short = TableColumns({"process": "p", "kind": "k", "message": "m"})
     with pytest.raises(
         UsageError, match=r"^no row in the beginning of .*z\.log is a send or a receipt: .* are begun\."
