@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,11 +40,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def little_room() -> Iterator[None]:
     """No file may be larger: what then fails is what fails where a disk is full."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    writes_no_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut, and kept
     resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        sys.dont_write_bytecode = writes_no_bytecode
 
 
 @pytest.mark.parametrize(
