@@ -183,7 +183,9 @@ class States:
             except asyncio.CancelledError:
                 if _is_cancelled():
                     raise
-                self._reading.stop = UsageError("on_state was cancelled before it had taken the state")
+                self._reading.stop = UsageError(
+                    "on_state was cancelled before it had taken the state: let nothing cancel what it awaits"
+                )
                 raise self._reading.stop from None
             except Exception as error:
                 self._reading.stop = error
