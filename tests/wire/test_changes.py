@@ -27,13 +27,14 @@ def written(delta: tuple[tuple[int, int], ...] | Columns) -> bytes:
     return bytes(out)
 
 
-@given(changes)
-def test_what_was_put_is_got(drawn: dict[int, int]) -> None:
-    pairs = tuple(sorted(drawn.items()))
+@given(changes, st.sampled_from([SRC, MEMBERS - 1]))
+def test_what_was_put_is_got(drawn: dict[int, int], src: int) -> None:
+    """Also by a member whose index is no octet, of members whose indices are."""
+    pairs = tuple(sorted((member, count) for member, count in drawn.items() if member != src))
     data = written(pairs)
     assert data == written(delta_of([k for k, _ in pairs], [count for _, count in pairs]))
     for form in (data, bytearray(data), memoryview(data)):
-        got, at = get_changes(form, 0, SRC, MEMBERS)
+        got, at = get_changes(form, 0, src, MEMBERS)
         assert (tuple(got), at) == (pairs, len(data))
         assert got == pairs and pairs == got and len(got) == len(pairs) and hash(got) == hash(pairs)
         assert pickle.loads(pickle.dumps(got)) == got
@@ -96,15 +97,15 @@ def test_any_other_form_is_refused(reason: str, text: str) -> None:
     assert caught.value.reason == reason
 
 
-@given(st.binary(max_size=60), st.sampled_from([8, 9, 20]))
-def test_any_bytes_are_a_wire_error_or_their_own_form(data: bytes, number: int) -> None:
+@given(st.binary(max_size=60), st.sampled_from([8, 9, 20]), st.sampled_from([SRC, 255, 256, MEMBERS - 1]))
+def test_any_bytes_are_a_wire_error_or_their_own_form(data: bytes, number: int, src: int) -> None:
     data = bytes([number]) + data
     try:
-        got, at = get_changes(data, 0, SRC, MEMBERS)
+        got, at = get_changes(data, 0, src, MEMBERS)
     except WireError:
         return
     named = [k for k, _ in got]
-    assert named == sorted(set(named)) and SRC not in named and max(named) < MEMBERS
+    assert named == sorted(set(named)) and src not in named and max(named) < MEMBERS
     assert number <= FEW or written(got) == data[:at]
 
 
@@ -114,3 +115,14 @@ def test_there_are_fewer_changes_than_members_before_anything_is_read_of_them(me
     out = bytearray([FEW + 1, 0x00, *([0] * 2 * (FEW + 1))])
     with pytest.raises(WireError, match=why):
         get_changes(bytes(out), 0, 0, members)
+
+
+@pytest.mark.parametrize("src", [255, 256, MEMBERS - 1])
+def test_nobody_tells_of_a_change_of_its_own(src: int) -> None:
+    """The last member of nine: among those whose indices are octets, and among all others."""
+    before = tuple((member, 1) for member in range(src - FEW, src))
+    data = written((*before, (src, 1)))
+    with pytest.raises(WireError, match="a stamp of member"):
+        get_changes(data, 0, src, MEMBERS)
+    others, _ = get_changes(data, 0, SRC, MEMBERS)
+    assert tuple(others) == (*before, (src, 1))

@@ -41,9 +41,14 @@ def get_changes(data: Buffer, at: int, src: int, members: int) -> tuple[Delta, i
     widths, at = varint.get(data, at)
     named, at = get_column(data, at, changes, widths >> 4)
     counts, at = get_column(data, at, changes, widths & 0xF)
-    if named[-1] >= members or src in named or 0 in counts or not _is_ascending(named):
+    if named[-1] >= members or _has(named, src) or 0 in counts or not _is_ascending(named):
         raise WireError("malformed", f"a stamp of member {src} with {list(counts)} of {list(named)}")
     return Columns(named, counts), at
+
+
+def _has(numbers: Sequence[int], number: int) -> bool:
+    """Octets cannot even be asked for what is none."""
+    return (number < 256 or not isinstance(numbers, bytes)) and number in numbers
 
 
 def _is_ascending(numbers: Sequence[int]) -> bool:

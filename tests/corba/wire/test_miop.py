@@ -256,6 +256,9 @@ def test_quads_come_back(sender: int) -> None:
         "1. 2.3.4",
         "a.b.c.d",
         "1.2.3.4 ",
+        "0.0.0.d",
+        "0007.00.00.0.",
+        "1.2.x.4.5",
     ],
 )
 def test_what_is_no_quad(text: str) -> None:

@@ -251,8 +251,11 @@ def read_quad(text: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _read_quad(text: str) -> int | None:
-    try:
-        a, b, c, d = map(int, text.split("."))
+    parts = text.split(".")
+    if len(parts) != 4:
+        return None
+    try:  # one by one: what is compiled mistakes an error of `map` for its end
+        a, b, c, d = int(parts[0]), int(parts[1]), int(parts[2]), int(parts[3])
     except ValueError:
         return None
     if not (0 < a < 256 and 0 <= b < 256 and 0 <= c < 256 and 0 <= d < 256):
