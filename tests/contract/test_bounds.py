@@ -42,7 +42,7 @@ NO_BOUNDS = {
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.description.PROCESSES_MAX session.porter.CALLERS_MAX session.closing.LENT_MAX corba.broker.managed.MEMBERS_MAX
         secure.carrying.ERRANDS_MAX secure.carrying.CARRIED_MAX secure.carrying.HANDED_MAX
-        secure.crowd.PLACES_MAX secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES secure.guard.COOKIES secure.guard.OF_NAME
+        secure.useless.PLACES_MAX secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES secure.guard.COOKIES secure.guard.OF_NAME
         secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",

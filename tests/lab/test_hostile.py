@@ -115,7 +115,7 @@ def test_one_that_was_a_member_makes_what_is_opened_and_of_no_use() -> None:
     assert (
         alice.opened - opened > 20 and given > 20
     )  # what a stack does with that: tests/secure/test_attacks.py
-    assert alice.rejected["foreign"] > 10 and sum(alice.useless().by_place.values()) >= given
+    assert alice.rejected["foreign"] > 10 and sum(alice.senders.useless().by_place.values()) >= given
 
 
 @pytest.mark.network

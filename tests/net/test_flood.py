@@ -13,9 +13,8 @@ from inga.net.flood import (
     WORDS_A_SECOND,
     FloodWatch,
     PlainSenders,
-    SecuredSenders,
 )
-from inga.net.sieve import SAMPLE, WORDS_SAMPLE, Strict
+from inga.net.sieve import SAMPLE, WORDS_SAMPLE, StrictRules
 from inga.secure.handshake import KNOCK
 from inga.stack.native import Direct
 
@@ -36,9 +35,9 @@ class Scene:
         self.wire.enter(LUNCH, "alice", "bob")
         self.wire.run(seconds=0.1)
         self.alice = self.wire.guards["alice"]
-        self.watch = FloodWatch(SecuredSenders(self.alice))
+        self.watch = FloodWatch(self.alice.senders)
         self.watch.look(self.wire.now)
-        self.alice.useless()  # what they said to each other
+        self.alice.senders.useless()  # what they said to each other
 
     def comes(self, count: int, source: Hashable = "stranger", data: bytes = b"in" + bytes(60)) -> None:
         for _ in range(count):
@@ -150,7 +149,7 @@ def test_noisy_places_are_bounded_and_forgotten(scene: Scene, monkeypatch: pytes
 def test_nobody_is_protected_from_strangers_that_is_alone() -> None:
     wire = Wire()
     alice = wire.add("alice", known())
-    watch = FloodWatch(SecuredSenders(alice))
+    watch = FloodWatch(alice.senders)
     for _ in range(3):
         for _ in range(10 * FLOOD):
             wire.give("alice", b"in" + bytes(60))
@@ -163,15 +162,15 @@ def test_a_view_that_is_over_is_of_no_use_and_the_one_in_force_is(scene: Scene) 
     wire = scene.wire
     wire.run(("bob", 0, packet(LUNCH, 1, b"now")))
     old = [data for source, to, data in wire.tape if (source, to) == ("bob", "alice")][-1]
-    assert scene.alice.useless().by_place == {}
+    assert scene.alice.senders.useless().by_place == {}
     wire.passes = lambda source, to, data: False
     wire.run(("bob", 0, packet(LUNCH, 1, b"late")))
     late = [data for source, to, data in wire.tape if (source, to) == ("bob", "alice")][-1]
     wire.enter(view_of("alice", "cathy", number=2, attempt=1), "alice")
     assert wire.give("alice", late, "elsewhere")
     wire.give("alice", old, "elsewhere")
-    assert scene.alice.useless().by_place == {"elsewhere": 2}
-    assert scene.alice.useless() == ({}, 0, 0)
+    assert scene.alice.senders.useless().by_place == {"elsewhere": 2}
+    assert scene.alice.senders.useless() == ({}, 0, 0)
 
 
 def test_in_a_plain_group_all_that_comes_from_elsewhere_than_members_counts() -> None:
@@ -186,7 +185,7 @@ def test_in_a_plain_group_all_that_comes_from_elsewhere_than_members_counts() ->
     assert not watch.look(2 * EVERY)
     senders.note(FLOOD)
     assert watch.look(3 * EVERY)
-    assert watch.strict == Strict(frozenset(["127.0.0.1:7"]), frozenset(), False, None)
+    assert watch.strict == StrictRules(frozenset(["127.0.0.1:7"]), frozenset(), False, None)
     senders.note(FLOOD // SAMPLE + 1)
     assert not watch.look(4 * EVERY)
     senders.addresses = [("127.0.0.1", 7), ("127.0.0.1", 8)]

@@ -9,7 +9,7 @@ import pytest
 
 from inga.model.packet import Packet
 from inga.net import sieve
-from inga.net.sieve import ADMITTED_MAX, LARGE, SAMPLE, WORDS_SAMPLE, Strict, attach, dropped
+from inga.net.sieve import ADMITTED_MAX, LARGE, SAMPLE, WORDS_SAMPLE, StrictRules, attach, dropped
 from inga.stack.stack import joined
 from inga.wire.packet import HEAD, OUTSIDE, encode
 
@@ -163,7 +163,7 @@ def few(of: int) -> range:
 @pytest.mark.parametrize("samples_words", [False, True])
 def test_in_a_flood_few_of_the_rest_come_in(bind: Bind, samples_words: bool) -> None:
     ear, member, visitor, noisy, stranger = (bind() for _ in range(5))
-    strict = Strict(frozenset([place(member)]), frozenset([place(noisy)]), samples_words, BEGIN)
+    strict = StrictRules(frozenset([place(member)]), frozenset([place(noisy)]), samples_words, BEGIN)
     attach(ear, None, [place(member), place(visitor), place(noisy)], strict)
     small, sealed, large = b"in" + bytes(60), b"iS\x02\x05" + bytes(60), bytes(LARGE + 1)
     knock, confirm = BEGIN + bytes(60), BEGIN[:3] + b"\x04" + BEGIN[4:] + bytes(60)
@@ -184,7 +184,7 @@ def test_in_a_flood_few_of_the_rest_come_in(bind: Bind, samples_words: bool) -> 
 
 def test_in_a_flood_nothing_of_our_own_comes_in_either(bind: Bind) -> None:
     ear, own, member = bind(), bind(), bind()
-    strict = Strict(frozenset([place(member)]), frozenset(), False, BEGIN)
+    strict = StrictRules(frozenset([place(member)]), frozenset(), False, BEGIN)
     attach(ear, own.getsockname(), [place(member)], strict)
     assert come(own, ear, BEGIN + bytes(60)) == 0
     assert come(member, ear, b"hello") == FLOOD
@@ -193,15 +193,15 @@ def test_in_a_flood_nothing_of_our_own_comes_in_either(bind: Bind) -> None:
 def test_when_more_are_known_than_fit_a_flood_is_let_in(bind: Bind) -> None:
     ear, stranger = bind(), bind()
     others = [f"10.1.{number // 250}.{number % 250}:7400" for number in range(ADMITTED_MAX + 1)]
-    attach(ear, None, others, Strict(frozenset(others), frozenset(), True, BEGIN))
+    attach(ear, None, others, StrictRules(frozenset(others), frozenset(), True, BEGIN))
     assert come(stranger, ear, b"hello") == FLOOD
-    attach(ear, None, others[:-1], Strict(frozenset(others[:-1]), frozenset(others[:64]), True, BEGIN))
+    attach(ear, None, others[:-1], StrictRules(frozenset(others[:-1]), frozenset(others[:64]), True, BEGIN))
     assert come(stranger, ear, b"hello") in few(SAMPLE)  # as long as a filter gets
 
 
 def test_in_a_flood_a_plain_group_hears_its_members_and_samples_the_rest(bind: Bind) -> None:
     ear, member, stranger = bind(), bind(), bind()
-    attach(ear, None, None, Strict(frozenset([place(member)]), frozenset(), False, None))
+    attach(ear, None, None, StrictRules(frozenset([place(member)]), frozenset(), False, None))
     greeting = joined(encode(Packet(0, OUTSIDE, kind=3), 7))
     message = joined(encode(Packet(0, 1, b"hello"), 7))
     for data in (greeting, message, bytes(LARGE + 1), b""):

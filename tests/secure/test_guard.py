@@ -8,7 +8,6 @@ pytest.importorskip("cryptography")
 
 from inga.model.errors import WireError
 from inga.model.view import Member
-from inga.secure.crowd import PLACES_MAX
 from inga.secure.guard import (
     ADDRESSES_EACH,
     CHANNELS_EACH,
@@ -19,6 +18,7 @@ from inga.secure.guard import (
 )
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, Other, PairKeys
 from inga.secure.sealing import AES, EPOCH_SECONDS, EPOCHS_AHEAD
+from inga.secure.useless import PLACES_MAX
 from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import MOVED
 from inga.session.newcomer import Newcomer
@@ -428,7 +428,7 @@ def test_what_is_of_no_use_is_counted_by_place_up_to_a_bound() -> None:
     for number in range(PLACES_MAX + 2):
         wire.give("alice", b"noise", ("10.0.0.1", number))
     wire.give("alice", b"noise", ("10.0.0.1", 0))  # one that is counted already
-    by_place, elsewhere, words = alice.useless()
+    by_place, elsewhere, words = alice.senders.useless()
     assert len(by_place) == PLACES_MAX and by_place["10.0.0.1", 0] == 2 and elsewhere == 2 and words == 0
     wire.give("alice", b"noise", ("10.0.0.1", PLACES_MAX))
-    assert alice.useless() == ({("10.0.0.1", PLACES_MAX): 1}, 0, 0)
+    assert alice.senders.useless() == ({("10.0.0.1", PLACES_MAX): 1}, 0, 0)

@@ -413,7 +413,9 @@ def any_source_is_believed(patch: MonkeyPatch) -> None:
 
 
 def any_view_is_believed(patch: MonkeyPatch) -> None:
-    patch.setattr(changes, "view_told", lambda told: View.of(*(name for name, *_ in told.people("members"))))
+    patch.setattr(
+        changes, "view_told", lambda told, **_: View.of(*(name for name, *_ in told.people("members")))
+    )
 
 
 def a_forged_view_is_counted() -> None:

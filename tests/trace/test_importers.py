@@ -1268,7 +1268,7 @@ def test_a_failure_while_writing_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writing._Writing, "write", fail)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(UsageError, match="out cannot be written: No space left"):
         import_log("shiviz", write(tmp_path, LOG), tmp_path / "out")
     assert os.listdir(tmp_path) == ["x.log"]
 

@@ -100,11 +100,13 @@ def request(rng: Random, heard: HeardDatagram, members: int) -> bytes | None:
     return joined(encode(nack, tag_of(data)))
 
 
-Identity = tuple[str, int]
+NamedProcess = tuple[str, int]
 """A member's name and incarnation, which every greeting of a plain group shows."""
 
 
-def forged(rng: Random, source: int, view: int, tag: int, people: Sequence[Identity], group: str) -> Datagram:
+def forged(
+    rng: Random, source: int, view: int, tag: int, people: Sequence[NamedProcess], group: str
+) -> Datagram:
     """Something that would harm a group that believed it."""
     match rng.randrange(4):
         case 0:
@@ -146,7 +148,7 @@ class Stranger:
     def __init__(
         self,
         kind: str,
-        people: Sequence[Identity],
+        people: Sequence[NamedProcess],
         *,
         group: str = "",
         via: str | None = None,
@@ -244,7 +246,7 @@ class Former(Stranger):
 
     _times = 1
 
-    def __init__(self, kept: "KeptKeys", people: Sequence[Identity], **told: Any) -> None:
+    def __init__(self, kept: "KeptKeys", people: Sequence[NamedProcess], **told: Any) -> None:
         """`kept`: what it remembers. All else is as for a stranger."""
         super().__init__(FORMER, people, port=kept.port, **told)
         self._kept = kept

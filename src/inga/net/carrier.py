@@ -17,7 +17,7 @@ from inga.model.packet import Buffer
 from inga.model.stats import Traffic
 from inga.net import sieve
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, why_not
-from inga.net.flood import EVERY, FloodWatch, PlainSenders, SecuredSenders
+from inga.net.flood import EVERY, FloodWatch, PlainSenders
 from inga.net.hosts import Hosts
 from inga.net.log import report
 from inga.stack.guard import Guard
@@ -171,7 +171,7 @@ class UdpCarrier(Carrier):
         """See whether the kernel should let in more, or less."""
         watch = self._watch
         if watch is None:
-            watch = FloodWatch(self._strangers if self.guard is None else SecuredSenders(self.guard))
+            watch = FloodWatch(self._strangers if self.guard is None else self.guard.senders)
             self._watch = watch
         if self.guard is None:
             # One datagram stands for all that came with it: in a flood, chance makes that even.

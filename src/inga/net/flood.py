@@ -12,13 +12,12 @@ comes from another address would be let in late.
 
 import logging
 from collections.abc import Iterable
-from typing import Protocol
 
 from inga.net.address import HostPort
 from inga.net.log import report
-from inga.net.sieve import SAMPLE, WORDS_SAMPLE, Strict
+from inga.net.sieve import SAMPLE, WORDS_SAMPLE, StrictRules
 from inga.secure.whereabouts import as_text
-from inga.stack.guard import Guard, Useless
+from inga.stack.guard import Senders, Useless
 
 EVERY = 0.25
 """Seconds between two looks."""
@@ -38,41 +37,6 @@ STRICT_FOR = 2.0
 
 NOISY_MAX = 64
 """Such places; what comes from others is let in."""
-
-
-class Senders(Protocol):
-    """Whom a member knows, and what others have sent it."""
-
-    words_begin: bytes | None  # how words of handshakes begin, if there are any
-
-    @property
-    def members(self) -> frozenset[str]: ...
-
-    @property
-    def visitors(self) -> frozenset[str]:
-        """Where somebody is who has proven who it is, and is no member."""
-        ...
-
-    def useless(self) -> Useless:
-        """What came that was of no use, since this was asked last."""
-        ...
-
-
-class SecuredSenders:
-    """Of a secured group: its guard knows."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self.words_begin: bytes | None = guard.words_begin
-        self.useless = guard.useless
-
-    @property
-    def members(self) -> frozenset[str]:
-        return self._guard.places_of_members
-
-    @property
-    def visitors(self) -> frozenset[str]:
-        return self._guard.places - self.members
 
 
 class PlainSenders:
@@ -107,7 +71,7 @@ class FloodWatch:
         self._ends = self._words_end = 0.0  # of the flood
         self._noisy: dict[str, float] = {}  # places, and until when they are
         self._told = False
-        self.strict: Strict | None = None  # what the kernel is to go by
+        self.strict: StrictRules | None = None  # what the kernel is to go by
 
     def look(self, now: float) -> bool:
         """Whether the kernel is to go by something else from now on."""
@@ -125,7 +89,7 @@ class FloodWatch:
         self._noisy = {place: end for place, end in self._noisy.items() if now < end and place in visitors}
         if now < max(self._ends, self._words_end) or self._noisy:
             noisy = frozenset(list(self._noisy)[-NOISY_MAX:])
-            self.strict = Strict(members, noisy, now < self._words_end, self._senders.words_begin)
+            self.strict = StrictRules(members, noisy, now < self._words_end, self._senders.words_begin)
         else:
             self.strict = None
         if was is None and self.strict is not None:

@@ -35,6 +35,17 @@ LINGER, FAREWELL = 2.0, 0.5
 second."""
 
 
+def _as_text(group: "Group") -> str:
+    state = "failed" if group._error is not None else "closed" if group._closed else ", ".join(group.here)
+    return f"<inga.Group {group.name!r}, {group.me!r} in it: {state}>"
+
+
+def _refuse_copies(group: "Group", protocol: Any) -> NoReturn:
+    raise TypeError(
+        "a Group is neither copied nor pickled: it is a member with sockets, in this process; another process joins itself"
+    )
+
+
 class Group(ObjectCalls):
     """A live member of a group: what `async with inga.join(...) as group` gives.
 
@@ -342,14 +353,8 @@ class Group(ObjectCalls):
                 is_out = isinstance(self._error, Excluded)  # then nothing is lost but its membership
                 await self.traces.close(self._error is None or is_out, crashed=is_out)
 
-    def __repr__(self) -> str:
-        state = "failed" if self._error is not None else "closed" if self._closed else ", ".join(self.here)
-        return f"<inga.Group {self.name!r}, {self.me!r} in it: {state}>"
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError(
-            "a Group is neither copied nor pickled: it is a member with sockets, in this process; another process joins itself"
-        )
+    __repr__ = _as_text
+    __reduce_ex__ = _refuse_copies
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):

@@ -3,7 +3,7 @@
     our own multicasts     are kept out: nobody needs to hear itself
     small datagrams        come in from anywhere: with these processes prove who they are
     large datagrams        of a secured group come in from where somebody speaks who has proven who it is
-    in a flood             see `Strict`
+    in a flood             see `StrictRules`
 
 A stranger that sends large datagrams as quickly as it can would fill the buffers of members, and what members send would be lost.
 It is a classic packet filter, which looks at each datagram's length, source address and source port; it is replaced at once by
@@ -47,7 +47,7 @@ Instruction = tuple[int, int, int, int]
 """What to do, how many to skip if a comparison holds and if it does not, and with which number."""
 
 
-class Strict(NamedTuple):
+class StrictRules(NamedTuple):
     """What comes in during a flood: all that members send, and others who have proven who they are; words of handshakes; and a
     sample of the rest, so that its end is noticed, and people are told of one that has no secret. In a group without keys: what
     members send, and samples; larger ones of what belongs to no view, with which newcomers ask to be let in."""
@@ -61,7 +61,10 @@ class Strict(NamedTuple):
 
 
 def attach(
-    sock: socket.socket, own: HostPort | None, admitted: Iterable[str] | None, strict: Strict | None = None
+    sock: socket.socket,
+    own: HostPort | None,
+    admitted: Iterable[str] | None,
+    strict: StrictRules | None = None,
 ) -> None:
     """From now on, let nothing in that comes from `own`, nor large datagrams from elsewhere than `admitted`, each as
     `host:port`; None: from anywhere. In a flood also what `strict` says."""
@@ -90,7 +93,7 @@ def dropped(sock: socket.socket) -> int:
 
 
 def program(
-    own: HostPort | None, admitted: Iterable[str] | None, strict: Strict | None = None
+    own: HostPort | None, admitted: Iterable[str] | None, strict: StrictRules | None = None
 ) -> list[Instruction]:
     """The filter, as the kernel reads it."""
     lines = [
@@ -120,7 +123,7 @@ def program(
     return [*lines, (RETURN, 0, 0, NOTHING)]
 
 
-def _few(strict: Strict) -> list[Instruction]:
+def _few(strict: StrictRules) -> list[Instruction]:
     """What comes in of those who are not known. No part of a datagram is looked at that it does not have: the kernel would
     drop it."""
     begin, sample = strict.words_begin, _sample(SAMPLE)

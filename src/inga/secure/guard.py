@@ -22,7 +22,6 @@ from inga.model.text import printable
 from inga.model.view import View
 from inga.secure.carrying import CARRIES_FOR, HANDED, WayRound, WaysRound
 from inga.secure.credentials import Credentials
-from inga.secure.crowd import Crowd
 from inga.secure.handshake import (
     ANSWER,
     CONFIRM,
@@ -39,10 +38,10 @@ from inga.secure.handshake import (
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
 from inga.secure.shares import FairSupply, SupplyOfEach
+from inga.secure.useless import SecuredSenders
 from inga.secure.views import ViewKeys
 from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
-from inga.stack.guard import Useless
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.stack.waits import grown
@@ -227,7 +226,7 @@ class GroupGuard:
         self.wake: float | None = None
         self.rejected: Counter[str] = Counter()  # datagrams, by reason
         self.opened = 0
-        self._crowd = Crowd()
+        self.senders = SecuredSenders(self._whereabouts, self._handshake.begin)
         self._notices: list[Notice] = []
         self.failures: dict[
             str, str
@@ -243,7 +242,7 @@ class GroupGuard:
     def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
         """The packets in these datagrams that somebody has sealed who may speak so."""
         self._now = now
-        by_id, unpack, rejected, crowd = self._by_id, HEAD.unpack_from, self.rejected, self._crowd
+        by_id, unpack, rejected, senders = self._by_id, HEAD.unpack_from, self.rejected, self.senders
         in_force = {} if self._keys is None else self._keys.receiving
         found: list[tuple[Buffer, Hashable]] = []
         spoken: list[tuple[int, Channel]] = []  # which of these came over whose channel
@@ -270,13 +269,13 @@ class GroupGuard:
                 elif not owner.may_say(plain) or type(address) is WayRound:
                     raise Forged("impostor")
                 elif in_force.get(owner.member) is not key:  # who left has kept these
-                    crowd.note(address)
+                    senders.note(address)
                 elif address is not None:
                     self._whereabouts.hear(owner.name, address, now)
                 found.append((plain, address))
             except (Forged, WireError) as error:
                 rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
-                crowd.note(address)
+                senders.note(address)
                 if str(error) == "plain":
                     self._tell(address, WRONG["plain"], len(data))
         # Whoever reads these asks who speaks from their address. Anybody can hand on what another has said as if it came
@@ -295,7 +294,7 @@ class GroupGuard:
         _check_way(channel.id, address)
         channel.confirm = None
         if channel.name not in self._whereabouts.members:
-            self._crowd.note(address)
+            self.senders.note(address)
         self._channels[channel.id] = channel
         self._found(channel, address)
         if not plain:
@@ -344,7 +343,7 @@ class GroupGuard:
     # Handshakes
 
     def _hear(self, data: Buffer, address: Hashable) -> None:
-        self._crowd.words += 1
+        self.senders.words += 1
         try:
             kind, content = self._handshake.read(data)
             if kind == KNOCK:
@@ -733,20 +732,6 @@ class GroupGuard:
     def places(self) -> frozenset[str]:
         """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
         return self._whereabouts.all
-
-    @property
-    def places_of_members(self) -> frozenset[str]:
-        """Those of them that are members' of the view in force."""
-        return self._whereabouts.of_members
-
-    @property
-    def words_begin(self) -> bytes:
-        """How words of handshakes of this group begin, but for what kind of word it is."""
-        return self._handshake.begin
-
-    def useless(self) -> Useless:
-        """What came that was of no use, since this was asked last."""
-        return self._crowd.take()
 
     @property
     def strangers(self) -> list[str]:

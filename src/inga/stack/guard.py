@@ -20,6 +20,27 @@ class Useless(NamedTuple):
     words: int  # of handshakes, whatever came of them
 
 
+class Senders(Protocol):
+    """Whom a member knows, and what others have sent it."""
+
+    words_begin: bytes | None
+    """How words of handshakes of this group begin, but for what kind of word it is; None where there are none."""
+
+    @property
+    def members(self) -> frozenset[str]:
+        """From where members of the view in force send, as `host:port`."""
+        ...
+
+    @property
+    def visitors(self) -> frozenset[str]:
+        """From where others do who have proven who they are."""
+        ...
+
+    def useless(self) -> Useless:
+        """What came that was of no use, since this was asked last."""
+        ...
+
+
 class Ways(Protocol):
     """How those who do not hear each other speak by a third."""
 
@@ -47,6 +68,9 @@ class Guard(Protocol):
     @property
     def ways(self) -> Ways: ...
 
+    @property
+    def senders(self) -> Senders: ...
+
     def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
         """The packets in these datagrams that somebody has sealed who may speak so."""
         ...
@@ -72,20 +96,6 @@ class Guard(Protocol):
     @property
     def places(self) -> frozenset[str]:
         """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
-        ...
-
-    @property
-    def places_of_members(self) -> frozenset[str]:
-        """Those of them that are members' of the view in force."""
-        ...
-
-    @property
-    def words_begin(self) -> bytes:
-        """How words of handshakes of this group begin, but for what kind of word it is."""
-        ...
-
-    def useless(self) -> Useless:
-        """What came that was of no use, since this was asked last."""
         ...
 
     @property

@@ -6,24 +6,35 @@ Words of handshakes are counted apart, whoever says them, since anybody may have
 
 from collections.abc import Hashable
 
+from inga.secure.whereabouts import Whereabouts
 from inga.stack.guard import Useless
 
 PLACES_MAX = 1024
 """Addresses that are counted one by one; of more, only how much came."""
 
 
-class Crowd:
-    """Counts, until somebody asks."""
+class SecuredSenders:
+    """Who sends to a process: those that it knows, and others, whose datagrams are counted until somebody asks."""
 
-    __slots__ = ("_by_place", "_elsewhere", "words")
-
-    def __init__(self) -> None:
+    def __init__(self, whereabouts: Whereabouts, words_begin: bytes) -> None:
+        self._whereabouts = whereabouts
         self._by_place: dict[Hashable, int] = {}
         self._elsewhere = 0
         self.words = 0
+        self.words_begin: bytes | None = words_begin
+
+    @property
+    def members(self) -> frozenset[str]:
+        """From where members of the view in force send, as `host:port`."""
+        return self._whereabouts.of_members
+
+    @property
+    def visitors(self) -> frozenset[str]:
+        """From where others do who have proven who they are."""
+        return self._whereabouts.all - self._whereabouts.of_members
 
     def note(self, address: Hashable) -> None:
-        """One came from there."""
+        """Something of no use came from there."""
         by_place = self._by_place
         count = by_place.get(address, 0)
         if count or len(by_place) < PLACES_MAX:
@@ -31,7 +42,7 @@ class Crowd:
         else:
             self._elsewhere += 1
 
-    def take(self) -> Useless:
+    def useless(self) -> Useless:
         """What was counted since this was asked last."""
         counted = Useless(self._by_place, self._elsewhere, self.words)
         self._by_place, self._elsewhere, self.words = {}, 0, 0
