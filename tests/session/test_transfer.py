@@ -56,6 +56,7 @@ def test_a_flood_of_questions_for_a_state() -> None:
     assert not transfer(group, "bob").lacks
 
 
+@pytest.mark.interpreted
 def test_a_flood_of_questions_for_the_state_of_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     group = Town(2)
     group.quiet()
