@@ -91,6 +91,25 @@ def pieces_of_a_message() -> bytes:
 
 ROW = ["alice", 0, 1, 5, b"hello", 0.5]
 MENDED: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "a stamp by a member whose index is no octet, of members whose indices are": (
+        "packets",
+        lambda: bytes.fromhex("00696e04000000000000833000000000000000000030000b") + bytes(30),
+    ),
+    "a sender of MIOP without its last number, where that is compiled": (
+        "miop",
+        lambda: bytes.fromhex(
+            "4d494f501080003f00000000000000020000000c52654d494f502d6374726c00000000000000000d3130302e38302e3130302e30000000"
+            "00000000010000000d3030372e30302e30302e302e00000000000072fa586f00000072fa586f0000"
+        ),
+    ),
+    "a sender of MIOP with a letter, the same": (
+        "miop",
+        lambda: bytes.fromhex(
+            "4d494f501080005f00000000000000020000000c52654d494f502d6374726c00000000000000000a302e302e302e302e6400000000000000"
+            "0000000000000000300030000000000000000000000000000000000000000000300030000000000000000000000000000000000000000030"
+            "003000000000000000000000000000"
+        ),
+    ),
     "a number of thousands of digits": ("told", lambda: b'{"do":"cut","dealt":{"' + b"9" * 4301 + b'":[]}}'),
     "a message that is a number, and so octets": ("packets/history", lambda: packed([[*ROW[:4], 1 << 40, 0.5]])),
     "one that no memory can hold": ("packets/history", lambda: packed([[*ROW[:4], 1 << 400, 0.5]])),
