@@ -5,7 +5,7 @@ import pytest
 from inga.layers.machine import Discarded, GaveUp
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
-from inga.layers.sco.parts import Control, Heard, Released, ScoControlSent, ScoMessage, ScoSettings
+from inga.layers.sco.parts import Control, Heard, Released, ScoControlSent, ScoMessage, ScoSent, ScoSettings
 
 ALICE, BOB, CATHY, DAVE = range(4)
 
@@ -294,3 +294,24 @@ def test_when_orphans_are_dropped_nobody_waits_for_them_any_more() -> None:
     alice.drop_orphans()
     alice.stages()
     assert (alice.ordered[BOB], alice.ordered[DAVE]) == (0, 1) and alice.is_settled
+
+
+@pytest.mark.parametrize("multicast_from", [0, 2])
+def test_one_that_only_seems_gone_sees_that_it_lacks_what_was_not_sent_to_it(multicast_from: int) -> None:
+    """It may hear the next message that is for all: with the number of one that it never had, it would take that in its place."""
+    alice = machine(multicast_from=multicast_from)
+    everybody = (ALICE, BOB, CATHY, DAVE)
+    send(alice, *everybody)
+    alice.leave_out(BOB)
+    send(alice, *everybody)  # Bob does not hear this one
+    send(alice, CATHY)  # nor is he to hear this one
+    send(alice, CATHY, DAVE)
+    send(alice, *everybody)  # but he may hear this one
+    told = [(event.own.seq, dict(event.own.lsns)) for event in alice.events if isinstance(event, ScoSent)]
+    if multicast_from:
+        assert [(seq, lsns[BOB], lsns[CATHY]) for seq, lsns in told if BOB in lsns] == [
+            (1, 1, 1),
+            (2, 2, 2),
+            (5, 3, 5),
+        ]
+    assert alice.lsn == [4, 4, 6, 5]

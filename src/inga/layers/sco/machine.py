@@ -237,6 +237,9 @@ class ScoMachine(Talking):
             self.lsn[member] += 1
             self.last_to[member] = own.seq
             self._forget_debt(member)
+        for member in self.gone:
+            # It may only seem gone, and hear the next that is for all: then it has to see that it lacks this one.
+            self.lsn[member] += dst >> member & 1
         self.clock[self.me] = self.covered[self.me] = self.seq
         own.remaining = len(remote)
         self.events.append(ScoSent(own))
