@@ -37,6 +37,9 @@ DATAGRAM_BYTES = 65536
 RECEIVE_BUFFER = 8 << 20
 """Asked of the kernel; it grants what its limits allow."""
 
+REMEMBERED_FOR, REMEMBERED_MAX = 60.0, 256
+"""Seconds for which a place counts as a member's after another one does, and how many such places there are at most."""
+
 BACKLOG_MAX = 1 << 20
 """Bytes that wait for a socket that is full; beyond it datagrams are dropped, to be repaired."""
 
@@ -125,7 +128,8 @@ class UdpCarrier(Carrier):
         self._own: socket.socket | None = None
         self._admitted: frozenset[str] | None = None  # who may send large datagrams; None: anybody
         self.addresses: dict[int, Hashable] = {}  # the stack's: where members are that were heard
-        self._known: frozenset[HostPort] = frozenset()  # the same, a moment ago
+        self._recent: dict[HostPort, float] = {}  # the same, and when each was last a member's
+        self._known: frozenset[HostPort] = frozenset()  # all of them, a moment ago
         self._strangers = PlainSenders()
         self._watch: FloodWatch | None = None
         self._look_at = 0.0
@@ -182,13 +186,22 @@ class UdpCarrier(Carrier):
         now = self._loop.time()
         if now >= self._look_at:
             self._look_at = now + EVERY
-            self._strangers.addresses = self._known = self._of_members()
+            self._strangers.addresses = self._known = self._of_members(now)
             if watch.look(now):
                 self._sift()
 
-    def _of_members(self) -> frozenset[HostPort]:
-        """From where members are known to send."""
-        return frozenset(cast(Iterable[HostPort], self.addresses.values()))
+    def _of_members(self, now: float) -> frozenset[HostPort]:
+        """From where members send, or did a while ago: whoever has one packet of its own taken for a member's counts as that member's
+        place, and must not keep out what comes from the place before."""
+        recent = self._recent
+        for place in cast(Iterable[HostPort], self.addresses.values()):
+            recent.pop(place, None)  # the latest stands last
+            recent[place] = now
+        for place in list(recent):
+            if now - recent[place] < REMEMBERED_FOR and len(recent) <= REMEMBERED_MAX:
+                break
+            del recent[place]
+        return frozenset(recent)
 
     def _sift(self) -> None:
         """Let the kernel drop what nobody needs to read."""
