@@ -108,15 +108,12 @@ def forged(
     rng: Random, source: int, view: int, tag: int, people: Sequence[NamedProcess], group: str
 ) -> Datagram:
     """Something that would harm a group that believed it."""
-    match rng.randrange(4):
-        case 0:
-            name, incarnation = rng.choice([*people, ("ghost", 1)])
-            return forging.outside_word(rng.choice(forging.OUTSIDE_WORDS), name, incarnation, group, view)
-        case 1:
-            return forging.data(rng, source, view, tag, 1000)
-        case 2:
-            return forging.view_word(rng, source, view, tag)
-    return forging.ahead(source, view, tag)
+
+    def about_somebody(do: str) -> Datagram:
+        name, incarnation = rng.choice([*people, ("ghost", 1)])
+        return forging.outside_word(do, name, incarnation, group, view)
+
+    return forging.anything(rng, source, view, tag, 1000, about_somebody)
 
 
 def word(rng: Random, group: str) -> bytes:

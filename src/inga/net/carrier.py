@@ -17,7 +17,7 @@ from inga.model.packet import Buffer
 from inga.model.stats import Traffic
 from inga.net import sieve
 from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, why_not
-from inga.net.flood import EVERY, FloodWatch, PlainSenders
+from inga.net.flood import FloodWatch, PlainSenders
 from inga.net.hosts import Hosts
 from inga.net.log import report
 from inga.stack.guard import Guard
@@ -132,7 +132,6 @@ class UdpCarrier(Carrier):
         self._known: frozenset[HostPort] = frozenset()  # all of them, a moment ago
         self._strangers = PlainSenders()
         self._watch: FloodWatch | None = None
-        self._look_at = 0.0
         self._has_sifted = False  # for a flood
         self._backlog: deque[tuple[Datagram, HostPort]] = deque()
         self._backlog_bytes = 0
@@ -184,8 +183,7 @@ class UdpCarrier(Carrier):
         elif self.guard.places is not self._admitted:
             self._sift()
         now = self._loop.time()
-        if now >= self._look_at:
-            self._look_at = now + EVERY
+        if now >= watch.next_look:
             self._strangers.addresses = self._known = self._of_members(now)
             if watch.look(now):
                 self._sift()

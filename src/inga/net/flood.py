@@ -67,7 +67,7 @@ class FloodWatch:
 
     def __init__(self, senders: Senders) -> None:
         self._senders = senders
-        self._next = self._since = 0.0
+        self.next_look = self._since = 0.0
         self._ends = self._words_end = 0.0  # of the flood
         self._noisy: dict[str, float] = {}  # places, and until when they are
         self._told = False
@@ -75,10 +75,10 @@ class FloodWatch:
 
     def look(self, now: float) -> bool:
         """Whether the kernel is to go by something else from now on."""
-        if now < self._next:
+        if now < self.next_look:
             return False
         seconds = min(now - self._since, 1.0)
-        self._since, self._next = now, now + EVERY
+        self._since, self.next_look = now, now + EVERY
         useless, was = self._senders.useless(), self.strict
         members, visitors = self._senders.members, self._senders.visitors
         if not members:  # no group to protect, and everybody is a stranger

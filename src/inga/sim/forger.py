@@ -220,14 +220,7 @@ class Forger:
             return self._word("hello")
         view, tag = site.stack.view.number, site.stack.wire.tag
         src = rng.randrange(len(site.stack.view))
-        match rng.randrange(4):
-            case 0:
-                return self._word(rng.choice(forging.OUTSIDE_WORDS))
-            case 1:
-                return forging.data(rng, src, view, tag, site.stack.counts["data"] + 1)
-            case 2:
-                return forging.view_word(rng, src, view, tag)
-        return forging.ahead(src, view, tag)
+        return forging.anything(rng, src, view, tag, site.stack.counts["data"] + 1, self._word)
 
     def _word(self, do: str) -> Datagram:
         site = self._rng.choice(self._sim.sites)

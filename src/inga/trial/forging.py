@@ -5,6 +5,7 @@ Of control messages there is one for whatever would harm a group that believed i
 has, so that no decoder refuses it before its contents are looked at.
 """
 
+from collections.abc import Callable
 from random import Random
 
 from inga.model.packet import DATA, Packet
@@ -50,3 +51,17 @@ def ahead(source: int, view: int, tag: int) -> Datagram:
     packet = Packet(source, view + 1, b"ahead", kind=DATA)
     packet.seq = 1
     return encode(packet, tag)
+
+
+def anything(
+    rng: Random, source: int, view: int, tag: int, following: int, word: Callable[[str], Datagram]
+) -> Datagram:
+    """One of all these. `word` makes a control message of that kind, about whomever it likes."""
+    match rng.randrange(4):
+        case 0:
+            return word(rng.choice(OUTSIDE_WORDS))
+        case 1:
+            return data(rng, source, view, tag, following)
+        case 2:
+            return view_word(rng, source, view, tag)
+    return ahead(source, view, tag)
