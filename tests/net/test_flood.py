@@ -191,3 +191,12 @@ def test_in_a_plain_group_all_that_comes_from_elsewhere_than_members_counts() ->
     senders.addresses = [("127.0.0.1", 7), ("127.0.0.1", 8)]
     assert watch.look(5 * EVERY) and len(watch.strict.members) == 2
     assert watch.look(4 * EVERY + STRICT_FOR) and watch.strict is None
+
+
+def test_one_that_is_left_alone_in_a_flood_hears_everybody_again(scene: Scene) -> None:
+    """Whoever comes back could be kept out otherwise, and there is nobody to protect."""
+    scene.comes(FLOOD)
+    assert scene.later() and scene.watch.strict is not None
+    scene.wire.enter(view_of("alice", number=2, attempt=1), "alice")
+    scene.comes(FLOOD)
+    assert scene.later() and scene.watch.strict is None
