@@ -8,7 +8,7 @@ import pytest
 
 import inga
 from inga.net.address import choose_interface, parse_via
-from inga.net.carrier import BACKLOG_MAX, BURST, REMEMBERED_MAX, SINGLES, MulticastCarrier, ReadingPace
+from inga.net.carrier import BACKLOG_MAX, BURST, SINGLES, MulticastCarrier, ReadingPace
 from inga.trial.workload import Workload
 
 from .helpers import CARRIERS, LOOPS, Party, Place, Run, take, until
@@ -204,22 +204,19 @@ def test_what_is_not_read_at_once_is_read_soon(run: Run, party: Party) -> None:
     assert run(main()) == [f"{turn}.{number}" for turn in range(4) for number in range(12)]
 
 
-def test_a_place_counts_as_a_members_for_a_while_after_another_one(run: Run) -> None:
-    """One forged packet that is taken for a member's keeps out nothing of what the member sends, and is not remembered for ever."""
+def test_members_have_other_numbers_in_another_view(run: Run, party: Party) -> None:
+    """Whoever has another's number now has not moved there from where the other was."""
 
     async def main() -> None:
-        place = parse_via("udp://239.7.7.7:7400")
-        carrier = MulticastCarrier(place, choose_interface(place, "lo"))
-        member, stranger = ("127.0.0.1", 7), ("127.0.0.1", 8)
-        carrier.learns({1: member})
-        assert carrier._of_members(0.0) == {member}
-        carrier.learns({1: stranger})
-        assert carrier._of_members(1.0) == carrier._of_members(59.9) == {member, stranger}
-        assert carrier._of_members(60.0) == {stranger}
-        for port in range(9, 9 + 2 * REMEMBERED_MAX):
-            carrier.learns({1: ("127.0.0.1", port)})
-            found = carrier._of_members(61.0)
-        assert len(found) == REMEMBERED_MAX and ("127.0.0.1", port) in found
-        carrier.close()
+        async with party(3, via="udp") as (alice, bob, cathy):
+            carrier, places = alice.carrier, alice.carrier._strangers
+            of_cathy = cathy.carrier._own.getsockname()
+            for look in range(100):
+                places.locate({1: bob.carrier._own.getsockname()}, look)
+            await bob.close()
+            await until(lambda: len(alice.view) == 2 and 1 in carrier.addresses)
+            assert carrier.addresses[1] == of_cathy
+            places.locate(carrier.addresses, 1000.0)
+            assert places.places == {of_cathy}
 
     run(main())

@@ -5,9 +5,12 @@ from collections.abc import Hashable
 import pytest
 
 from inga.net import flood
+from inga.net.address import HostPort
 from inga.net.flood import (
+    CANDIDATES_MAX,
     EVERY,
     NOISY_A_SECOND,
+    REMEMBERED_MAX,
     STRICT_FOR,
     USELESS_A_SECOND,
     WORDS_A_SECOND,
@@ -180,7 +183,7 @@ def test_in_a_plain_group_all_that_comes_from_elsewhere_than_members_counts() ->
     watch.look(0.0)
     senders.note(10 * FLOOD)
     assert not watch.look(EVERY) and watch.strict is None  # nobody was met yet
-    senders.addresses = [("127.0.0.1", 7)]
+    senders.locate({1: ("127.0.0.1", 7)}, 2 * EVERY)
     senders.note(FLOOD - 1)
     assert not watch.look(2 * EVERY)
     senders.note(FLOOD)
@@ -188,9 +191,80 @@ def test_in_a_plain_group_all_that_comes_from_elsewhere_than_members_counts() ->
     assert watch.strict == StrictRules(frozenset(["127.0.0.1:7"]), frozenset(), False, None)
     senders.note(FLOOD // SAMPLE + 1)
     assert not watch.look(4 * EVERY)
-    senders.addresses = [("127.0.0.1", 7), ("127.0.0.1", 8)]
+    senders.locate({1: ("127.0.0.1", 7), 2: ("127.0.0.1", 8)}, 5 * EVERY)
     assert watch.look(5 * EVERY) and len(watch.strict.members) == 2
     assert watch.look(4 * EVERY + STRICT_FOR) and watch.strict is None
+
+
+MEMBER, STRANGER = ("127.0.0.1", 7), ("127.0.0.1", 8)
+
+
+def places_after(seen: str, senders: PlainSenders | None = None, now: float = 0.0) -> frozenset[HostPort]:
+    """Places of members after looks at one, which is where it was (m), elsewhere (s), or nowhere that is known (-)."""
+    senders = PlainSenders() if senders is None else senders
+    for number, each in enumerate(seen):
+        address = {"m": MEMBER, "s": STRANGER}.get(each)
+        senders.locate({} if address is None else {1: address}, now + number * EVERY)
+    return senders.places
+
+
+def test_a_member_is_where_it_is_seen_most() -> None:
+    """One that repeats what a member sends has some of it accepted, where the kernel had no room for the original."""
+    assert places_after("") == frozenset()
+    assert (
+        places_after("m")
+        == places_after("mmms")
+        == places_after("mmsssss---mmmmmmm") - {STRANGER}
+        == {MEMBER}
+    )
+    assert places_after("m" * 40 + "mms" * 40) == places_after("m" * 40 + "mss" * 2 + "m" * 40) == {MEMBER}
+
+
+def test_a_member_that_has_moved_is_found_within_seconds() -> None:
+    """However long it was where it was before."""
+    for looks in (40, 400, 4000):
+        senders = PlainSenders()
+        assert places_after("m" * looks + "s" * 10, senders) == {MEMBER}
+        assert places_after("s" * 10, senders, (looks + 10) * EVERY) == {MEMBER, STRANGER}
+
+
+def test_a_place_counts_as_a_members_for_a_while_after_another_one() -> None:
+    """Whoever has most of its packets taken for a member's keeps out nothing of what the member sends, and is not remembered for
+    ever."""
+    senders = PlainSenders()
+    senders.locate({1: MEMBER}, 0.0)
+    senders.renumber()
+    for now in (1.0, 59.9):
+        senders.locate({1: STRANGER}, now)
+        assert senders.places == {MEMBER, STRANGER}
+    senders.locate({1: STRANGER}, 60.0)
+    assert senders.places == {STRANGER}
+    for port in range(9, 9 + 2 * REMEMBERED_MAX):
+        senders.renumber()
+        senders.locate({1: ("127.0.0.1", port)}, 61.0)
+    assert len(senders.places) == REMEMBERED_MAX and ("127.0.0.1", port) in senders.places
+
+
+def test_one_member_seen_at_many_places_is_remembered_at_few_and_found_where_it_moves_to() -> None:
+    senders = PlainSenders()
+    for turn in range(100):
+        for port in range(100, 100 + CANDIDATES_MAX):  # each is seen about as often as the others
+            senders.locate({1: ("127.0.0.1", port)}, turn)
+    assert all(often > 1 for often in senders._seen[1].values())
+    for look in range(30):
+        senders.locate({1: MEMBER}, 100 + look * EVERY)
+        assert len(senders._seen[1]) == CANDIDATES_MAX
+    assert max(senders._seen[1], key=senders._seen[1].__getitem__) == MEMBER and MEMBER in senders.places
+
+
+def test_where_a_stranger_is_that_was_taken_for_a_member_once_a_flood_is_kept_out() -> None:
+    senders = PlainSenders()
+    watch = FloodWatch(senders)
+    places_after("m" * 20 + "s", senders)
+    watch.look(1.0)
+    senders.note(FLOOD)
+    assert watch.look(1.0 + EVERY) and watch.strict is not None
+    assert watch.strict.members == {"127.0.0.1:7"}
 
 
 def test_one_that_is_left_alone_in_a_flood_hears_everybody_again(scene: Scene) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import socket
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import cast
 
 from inga.model.compiled import mypyc_attr
@@ -36,9 +36,6 @@ SINGLES = 8
 DATAGRAM_BYTES = 65536
 RECEIVE_BUFFER = 8 << 20
 """Asked of the kernel; it grants what its limits allow."""
-
-REMEMBERED_FOR, REMEMBERED_MAX = 60.0, 256
-"""Seconds for which a place counts as a member's after another one does, and how many such places there are at most."""
 
 BACKLOG_MAX = 1 << 20
 """Bytes that wait for a socket that is full; beyond it datagrams are dropped, to be repaired."""
@@ -74,7 +71,7 @@ class Carrier(ABC):
         raise NotImplementedError  # where members are found without being told
 
     def learns(self, addresses: dict[int, Hashable]) -> None:
-        """Where members are, as the stack learns it."""
+        """Where members of the view in force are, by their numbers in it, as the stack goes on to learn it."""
         return
 
     @property
@@ -128,8 +125,6 @@ class UdpCarrier(Carrier):
         self._own: socket.socket | None = None
         self._admitted: frozenset[str] | None = None  # who may send large datagrams; None: anybody
         self.addresses: dict[int, Hashable] = {}  # the stack's: where members are that were heard
-        self._recent: dict[HostPort, float] = {}  # the same, and when each was last a member's
-        self._known: frozenset[HostPort] = frozenset()  # all of them, a moment ago
         self._strangers = PlainSenders()
         self._watch: FloodWatch | None = None
         self._has_sifted = False  # for a flood
@@ -141,6 +136,7 @@ class UdpCarrier(Carrier):
 
     def learns(self, addresses: dict[int, Hashable]) -> None:
         self.addresses = addresses
+        self._strangers.renumber()
 
     def _listen(self, sock: socket.socket, deliver: Deliver, deaf_to: HostPort | None = None) -> None:
         self._readers[sock] = deaf_to
@@ -178,28 +174,15 @@ class UdpCarrier(Carrier):
             self._watch = watch
         if self.guard is None:
             # One datagram stands for all that came with it: in a flood, chance makes that even.
-            if burst[0][1] not in self._known:
+            if burst[0][1] not in self._strangers.places:
                 self._strangers.note(len(burst))
         elif self.guard.places is not self._admitted:
             self._sift()
         now = self._loop.time()
         if now >= watch.next_look:
-            self._strangers.addresses = self._known = self._of_members(now)
+            self._strangers.locate(self.addresses, now)
             if watch.look(now):
                 self._sift()
-
-    def _of_members(self, now: float) -> frozenset[HostPort]:
-        """From where members send, or did a while ago: whoever has one packet of its own taken for a member's counts as that member's
-        place, and must not keep out what comes from the place before."""
-        recent = self._recent
-        for place in cast(Iterable[HostPort], self.addresses.values()):
-            recent.pop(place, None)  # the latest stands last
-            recent[place] = now
-        for place in list(recent):
-            if now - recent[place] < REMEMBERED_FOR and len(recent) <= REMEMBERED_MAX:
-                break
-            del recent[place]
-        return frozenset(recent)
 
     def _sift(self) -> None:
         """Let the kernel drop what nobody needs to read."""

@@ -11,7 +11,8 @@ comes from another address would be let in late.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Hashable, Mapping
+from typing import cast
 
 from inga.net.address import HostPort
 from inga.net.log import report
@@ -38,20 +39,62 @@ STRICT_FOR = 2.0
 NOISY_MAX = 64
 """Such places; what comes from others is let in."""
 
+FADES = 0.95
+"""What is left of a look after the next one: after 3.4 seconds of looks, new ones outweigh all that came before."""
+
+CANDIDATES_MAX = 8
+"""Places from which one member may have been heard; of more, those that were seen most."""
+
+REMEMBERED_FOR, REMEMBERED_MAX = 60.0, 256
+"""Seconds for which a place counts as a member's after another one does, and how many such places there are at most."""
+
 
 class PlainSenders:
-    """Of a group without keys: who is a member shows by where packets come from that layers have accepted."""
+    """Of a group without keys: who is a member shows by where packets come from that layers have accepted.
+
+    Whoever repeats what members send has some of it accepted, where the kernel had no room for the original. So a member's place
+    is the one that was seen most often of late, not the last one; and a place that was one is let in for a while after that.
+    """
 
     words_begin: bytes | None = None
     visitors: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
-        self.addresses: Iterable[HostPort] = ()
+        self.places: frozenset[HostPort] = frozenset()  # of members
+        self._seen: dict[
+            int, dict[HostPort, float]
+        ] = {}  # of each member: how often it was where, as of late
+        self._recent: dict[
+            HostPort, float
+        ] = {}  # places of members, and when they last were; the latest stands last
         self._elsewhere = 0
 
     @property
     def members(self) -> frozenset[str]:
-        return frozenset(map(as_text, self.addresses))
+        return frozenset(map(as_text, self.places))
+
+    def renumber(self) -> None:
+        """Members have other numbers now."""
+        self._seen = {}
+
+    def locate(self, addresses: Mapping[int, Hashable], now: float) -> None:
+        """A look at where members are, by their numbers, as far as that is known."""
+        recent = self._recent
+        for member, address in addresses.items():
+            place = cast(HostPort, address)
+            seen = {each: FADES * often for each, often in self._seen.get(member, {}).items()}
+            if place not in seen and len(seen) == CANDIDATES_MAX:
+                del seen[min(seen, key=seen.__getitem__)]
+            seen[place] = seen.get(place, 0.0) + 1.0
+            self._seen[member] = seen
+            settled = max(seen, key=seen.__getitem__)
+            recent.pop(settled, None)
+            recent[settled] = now
+        for place in list(recent):
+            if now - recent[place] < REMEMBERED_FOR and len(recent) <= REMEMBERED_MAX:
+                break
+            del recent[place]
+        self.places = frozenset(recent)
 
     def note(self, count: int) -> None:
         """So many came from elsewhere."""

@@ -442,6 +442,7 @@ class Group(ObjectCalls):
             view.recipe,
             group=self.name,
         )
+        self.carrier.learns(stack.addresses)
         if self._is_addressed and view.number > 1:
             self.carrier.knows(stack.me, [member.address for member in view.members])
         if self.fits:
