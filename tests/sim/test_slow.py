@@ -115,6 +115,22 @@ def test_who_has_come_back_and_is_cut_off_later_comes_back_like_all_others() -> 
     sim.check()
 
 
+def test_a_member_with_the_index_of_one_that_was_too_slow_comes_back_after_a_partition() -> None:
+    """Alice, the first of all, was too slow; then bob is the first. He is cut off, and not told that he was too slow, which would
+    end him."""
+    sim = group("total", "expel", "alice")
+    alice, bob, *rest = sim.sites
+    sim.run(EXPELLED)
+    assert alice.is_excluded and bob.stack.view.names == NAMES[1:]
+    sim.network.part([bob], rest)
+    sim.run(sim.now + 3.0)
+    assert all(site.stack.view.names == NAMES[2:] for site in rest)
+    sim.network.heal()
+    sim.run(sim.now + 5.0)
+    assert all(site.stack.view.names == (*NAMES[2:], "bob") for site in (bob, *rest))
+    sim.check()
+
+
 def test_who_comes_back_is_told_once_what_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the welcome comes twice before the application has its turn."""
     arrive = Site.arrive

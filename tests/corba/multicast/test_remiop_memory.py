@@ -267,6 +267,18 @@ def test_progress_renews_the_questions_for_reports() -> None:
         assert polled._polling._next == pause, "progress is what all have"
 
 
+@pytest.mark.parametrize("speaker", [A, B])
+def test_talk_renews_the_questions_for_reports(speaker: int) -> None:
+    """Whoever lags has something new to report soon."""
+    net = Members(3, state_interval=0.5)
+    net.say(A, b"x")
+    polled = net.strategy(A)
+    net.wait(HEARD + 20, lose=lambda flight: flight.source != A)
+    assert polled._polling._next == WAIT_MAX > polled._polling.first
+    net.say(speaker, b"y", but=[C])
+    assert polled._polling._next == polled._polling.first and not polled.settled
+
+
 def test_while_the_window_is_closed_questions_do_not_end() -> None:
     net = Members(2, size=4)
     for _ in range(5):
