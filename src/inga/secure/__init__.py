@@ -1,1 +1,1 @@
-"""Groups that nobody else can read, disturb or join."""
+"""Secured groups: only processes with a key of the group can read, disturb or join it."""

@@ -1,18 +1,18 @@
-"""Two processes that do not hear each other straight, and a member that hears both: it hands on what they say.
+"""Relayed datagrams: two processes do not hear each other directly, and a member that hears both forwards their datagrams.
 
-    carry      over a channel, to the one in between: hand this datagram on to that process
-    carried    over a channel, from the one in between: that process has said this
+    carry      over a channel, to the relaying member: forward this datagram to that process
+    carried    over a channel, from the relaying member: that process has sent this
 
-What is handed on is what would have gone straight: a word of a handshake, or something that one end of a channel has sealed
-for the other. So the two prove to each other who they are as everybody does, and the one in between can drop what they
-say, or be late with it, as a bad cable can, and nothing else.
+Datagrams that are relayed are those that would have been sent directly: handshake messages, or what one end of a channel has sealed
+for the other. So the two processes authenticate each other as any others do, and the relaying member can drop or
+delay their datagrams, as a bad cable can, and do nothing else.
 
-It does so for one that asks to be let in and the member that leads, as long as the session wants it to, and for so many
-words a second. What was handed on once is not handed on again.
+A member relays between a process that asks for admission and the leader, for as long as the session wants it, and up to a number of
+datagrams a second. A relayed datagram is not relayed again.
 
     0   2  magic  "iC"
     2   1  kind              carry or carried
-    3   16 process           whom it is for, or who has said it
+    3   16 process           the destination, or the sender
     19  .  the datagram
 """
 
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
 CARRY, CARRIED = 1, 2
 
 HANDED = b"iC"
-"""How everything begins that is handed on."""
+"""The first octets of everything that is relayed."""
 
 _HEAD = Struct(f">2sB{ID}s")
 
 CARRIES_FOR = 5.0
-"""Seconds for which a way round is good after it was last used: one that asks does so ten times a second."""
+"""Seconds for which a relay path is valid after its last use: a newcomer repeats its request ten times a second."""
 
 ERRANDS_MAX = 64
-"""Those who ask for whom a member hands words on, the latest."""
+"""Newcomers for which a member relays, the latest ones."""
 
 CARRIED_A_SECOND, CARRIED_MAX = 200.0, 64.0
-"""Words that are handed on between one that asks and the leader, a second and at once: as many as are heard of an address."""
+"""Datagrams that are relayed between one newcomer and the leader, a second and at once: as many control messages as are accepted of one address."""
 
 HANDED_A_SECOND, HANDED_MAX = 1000.0, 256.0
-"""Words that are taken of one that hands them on, a second and at once. It may do so for several."""
+"""Datagrams that are accepted of one relaying member, a second and at once. It may relay for several processes."""
 
 
 @dataclass(frozen=True)
 class WayRound:
-    """In place of an address: the process that hands words on, and the one that says and hears them."""
+    """A relay path, used in place of an address: the relaying process, and the process at its end."""
 
     by: bytes
     process: bytes
@@ -65,7 +65,7 @@ class WayRound:
 
 
 class Handed(NamedTuple):
-    """What is said to the one in between, or by it."""
+    """A message to or from the relaying member."""
 
     kind: int
     process: bytes
@@ -85,7 +85,7 @@ class Handed(NamedTuple):
 
 
 class WaysRound:
-    """Hands on what others say, and takes what others hand on; part of the guard."""
+    """Relays datagrams of others, and accepts relayed ones; part of the guard."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class WaysRound:
         say_at: "Callable[[Hashable, Channel, bytes], None]",
         knock: Callable[[Address], None],
     ) -> None:
-        """`process` is our own; the channels by processes, names and addresses, and how one speaks over them, and knocks."""
+        """`process` is our own number. The mappings find channels by process, name and address; `say_at` sends over a channel, `knock` sends a knock."""
         self._process = process
         self._channels = channels
         self._by_name = by_name
@@ -104,11 +104,11 @@ class WaysRound:
         self._say_at = say_at
         self._knock = knock
         self._errands = Errands()
-        self.inside: list[tuple[Buffer, Hashable]] = []  # what was handed on to us just now
+        self.inside: list[tuple[Buffer, Hashable]] = []  # datagrams just relayed to us
 
     def introduce(self, address: Hashable, leader: str, now: float) -> str:
-        """The one that speaks from there asks to be let in by that member, which may not hear it: hand on what they say, for a
-        while. The number of its process, by which that member finds it; nothing if it cannot be done."""
+        """The process at that address asks for admission by `leader`, which may not hear it: relay between the two for a
+        while. Return the number of the process, by which the leader finds it; the empty string if there is no channel to it."""
         channel = None if address is None else self._by_address.get(as_text(address))
         if channel is None:
             return ""
@@ -116,20 +116,20 @@ class WaysRound:
         return channel.id.hex()
 
     def introduced(self, by: str, process: str, now: float) -> None:
-        """A process asks to be let in, says a member that hands on what we say to each other: see who it is."""
+        """Member `by` says that `process` asks for admission, and relays between us: authenticate it."""
         porter, who = self._by_name.get(by), _process(process)
         if porter is None or who in (porter.id, self._process):
             return
         if not _takes(porter, now):
             raise WireError("budget", "somebody is introduced too often")
         way, channel = WayRound(porter.id, who), self._channels.get(who)
-        if channel is not None:  # so that it knows of this way
+        if channel is not None:  # so that it knows of this path
             self._say_at(way, channel, b"")
         if channel is None or not channel.is_heard(now):
             self._knock(Direct(way))
 
     def hear(self, channel: "Channel", plain: bytes, now: float) -> None:
-        """Something is to be handed on, or was."""
+        """Handle a datagram to relay, or a relayed one."""
         handed = Handed.read(plain)
         if handed.kind == CARRIED:
             if not _takes(channel, now):
@@ -143,7 +143,7 @@ class WaysRound:
         self._say_at(target.address, target, handed._replace(kind=CARRIED, process=channel.id).encode())
 
     def go_round(self, words: list[tuple[Address, Datagram]], now: float) -> list[tuple[Address, Datagram]]:
-        """These words; those that others are to hand on go to them."""
+        """Return these datagrams to send, with those for relayed processes addressed to the relaying members."""
         found: list[tuple[Address, Datagram]] = []
         for to, datagram in words:
             if not isinstance(to, Direct) or not isinstance(to.address, WayRound):
@@ -155,13 +155,13 @@ class WaysRound:
 
 
 class Errands:
-    """For whom a member hands words on, and to whom."""
+    """The pairs of processes between which a member relays."""
 
     def __init__(self) -> None:
         self._errands: dict[bytes, _Errand] = {}  # by the process that asks, the latest last
 
     def begin(self, process: bytes, leader: str, now: float) -> None:
-        """That process asks to be let in, by the member of that name: hand on what they say for a while."""
+        """That process asks for admission by the member of that name: relay between them for a while."""
         errand = self._errands.pop(process, None) or _Errand()
         errand.leader, errand.until = leader, now + CARRIES_FOR
         self._errands[process] = errand
@@ -169,7 +169,7 @@ class Errands:
             del self._errands[next(iter(self._errands))]
 
     def spend(self, source: tuple[bytes, str], target: tuple[bytes, str], now: float) -> None:
-        """Hand on one more word between these, each by process and name; Forged if it is not for us to do."""
+        """Account for one more datagram between these two, each by process and name; Forged if we do not relay between them, or too much was sent."""
         for (process, _), (_, name) in ((source, target), (target, source)):
             errand = self._errands.get(process)
             if errand is not None and errand.leader == name and now < errand.until:
@@ -180,7 +180,7 @@ class Errands:
 
 
 class _Errand:
-    """One that asks."""
+    """The relaying for one process that asks for admission."""
 
     __slots__ = ("leader", "until", "words")
 
@@ -191,7 +191,7 @@ class _Errand:
 
 
 def _takes(porter: "Channel", now: float) -> bool:
-    """Whether one more word is taken that this process hands on."""
+    """Whether one more datagram relayed by this process is accepted."""
     if porter.handed is None:
         porter.handed = Supply(HANDED_A_SECOND, HANDED_MAX)
     return porter.handed.take(now)

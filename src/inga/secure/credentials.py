@@ -1,7 +1,7 @@
-"""By what a process proves that it may be in a group, and by what it judges others.
+"""The credentials by which a process proves that it may be in a group, and verifies the proofs of others.
 
-secret        all know one secret of at least 128 bits; whoever knows it may join under any name
-certificate   an authority has signed each member's name and key; all know the authority
+secret        all members know one secret of at least 128 bits; a process that knows it may join under any name
+certificate   an authority has signed each member's name and key; all members know the authority
 """
 
 from base64 import b64decode, b64encode
@@ -19,23 +19,23 @@ SECRET, CERTIFICATE = 1, 2
 
 
 class Credentials(Protocol):
-    """What a handshake needs of either kind."""
+    """What a handshake needs of credentials of either kind."""
 
     kind: int
     base: bytes
-    """What all keys of the group's handshakes depend on."""
+    """The octets on which all keys of the group's handshakes depend."""
 
     def prove(self, role: str, transcript: bytes) -> dict[str, Any]:
-        """What shows the other side that it is us, in this very handshake."""
+        """Return the fields that prove our name to the other side, in this handshake only."""
         ...
 
     def judge(self, role: str, transcript: bytes, name: str, told: Told) -> None:
-        """Raise KeysError unless the other side has shown that it may be a member of that name."""
+        """Raise KeysError unless the other side has proven that it may be a member of that name."""
         ...
 
 
 class KnownSecret(NotPickled):
-    """Who knows the secret can read what the handshake says, and nobody else: there is nothing more to prove."""
+    """A shared secret: only processes that know it can make and open handshake messages, so there is nothing more to prove."""
 
     kind = SECRET
 
@@ -50,13 +50,13 @@ class KnownSecret(NotPickled):
 
 
 class Certified(NotPickled):
-    """A signature over the handshake, by the key that the authority has certified for a name."""
+    """A certificate: the proof is a signature over the handshake, by the key that the authority has certified for a name."""
 
     kind = CERTIFICATE
     base = derive(b"", "inga secure 1", "certificate")
 
     def __init__(self, identity: Identity, clock: Callable[[], float]) -> None:
-        """`clock` tells the seconds since 1970, for certificates that expire."""
+        """`clock` returns the seconds since 1970, for certificates that expire."""
         self._identity = identity
         self._clock = clock
 
@@ -80,5 +80,5 @@ class Certified(NotPickled):
 
 
 def signed(role: str, transcript: bytes) -> bytes:
-    """What is signed: the role keeps either side from sending the other's words back to it."""
+    """Return the octets to sign. The role in them prevents that one side's signature is sent back to it as the other side's."""
     return b"inga secure 1 " + role.encode() + b" " + transcript

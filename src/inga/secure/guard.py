@@ -1,14 +1,14 @@
-"""Between a member's stack and the network: everything that leaves is sealed, and nothing else comes in.
+"""The guard between a member's stack and the network: it seals all outgoing datagrams, and accepts only sealed ones.
 
-    channel    with another process, after a handshake: what belongs to no view goes over these, one copy for each; so
-               does what is for one member alone, as the secret of the next view is
-    view       what is said in a view is sealed once, with its sender's key in that view
-    via        what another process hands on, as one that asks to be let in and the leader may not hear each other: see
-               `carrying`. It is opened, and proven, like everything else
+    channel    with another process, after a handshake: packets that belong to no view go over channels, one copy for each; so
+               does what is for one member alone, such as the secret of the next view
+    view       a packet of a view is sealed once, with its sender's key in that view
+    via        datagrams relayed by another process, since a newcomer and the leader may not hear each other: see
+               `carrying`. They are opened and authenticated like all others
 
-What cannot be opened is counted by its reason, and costs no more than to see that. Before somebody has proven who it is
-nothing is remembered of it; answers to those who knock have a budget, and when many knock, only those are answered who
-show that they are where they say.
+Datagrams that cannot be opened are counted by reason, and cost no more than this check. Nothing is remembered of a process before it has
+proven who it is; answers to knocks have a budget, and when many processes knock, only those are answered that
+show that they receive at their addresses.
 """
 
 from collections import Counter, deque
@@ -51,72 +51,72 @@ from inga.wire.packet import OUTSIDE, view_of
 from inga.wire.told import Told, said
 
 PLAIN = PACKET_MAGIC.to_bytes(2, "big")
-"""How a datagram begins that nobody has sealed."""
+"""The first octets of a plain packet."""
 
 PAST_MAX = 4
 """Closed views whose datagrams are still opened: their senders may not know that they are closed."""
 
 EXPECTED_MAX = 4
-"""Views to come whose keys are known: attempts of a change, those expected last. A member follows one at a time, and each ends
-those before it, so that the one it may install is always among them."""
+"""Views to come whose keys are known: attempts of a change, those expected last. A member follows one attempt at a time, and each ends
+those before it, so the view that it may install is always among them."""
 
 CHANNELS_MAX = 1024
-"""Processes with which there is a channel; of more, one loses its own whose name is in no view of ours, if there is one: that
-which was silent for longest."""
+"""Processes with which there is a channel. Beyond that the channel is dropped that was silent for longest, members of the view in force
+last."""
 
 PROCESSES_EACH = 8
-"""The same of one name, whoever it is: a certificate is good for as many processes as its owner likes."""
+"""The same for one name, also that of a member: the owner of a certificate can start any number of processes."""
 
 OF_NAME, OF_NAME_A_SECOND = 64.0, 1.0
-"""Handshakes that come to an end with processes of one name, at once and how many more each second. Two processes begin one a
-minute, as long as they hear each other."""
+"""Handshakes that are completed with processes of one name, at once and how many more each second. Two processes that hear each
+other begin one a minute."""
 
 CHANNELS_EACH = 8
-"""Channels with one process that are kept: it may have heard less of its latest handshakes than we."""
+"""Channels with one process that are kept: that process may not know of the latest handshakes yet."""
 
 ADDRESSES_EACH = 4
-"""Addresses by which one process is known, the latest that it spoke from."""
+"""Addresses that are remembered of one process, the latest from which it sent."""
 
 NAMESAKES_MAX = 4
-"""Processes of one name that are told a secret that is for that name: those heard last."""
+"""Processes of one name that are sent a view's secret for that name: those heard last."""
 
 SILENT_MAX = 60.0
-"""Seconds after which a process that is in no view of ours and says nothing is forgotten."""
+"""Seconds of silence after which a process that is not a member of our view is forgotten."""
 
 KNOCK_EVERY = 0.02
-"""Seconds between two knocks at one door, at least."""
+"""Seconds between two knocks at one address, at least."""
 
 LOOK, LOOK_MAX = 0.02, 1.0
-"""Seconds between two looks for members without a channel: first, and after doubling."""
+"""Seconds between two searches for members without a channel: first, and after doubling."""
 
 HANDSHAKES, HANDSHAKES_A_SECOND = 512.0, 200.0
-"""Words of handshakes of one kind that are worked on at once, and how many more each second."""
+"""Handshake messages of one kind that are processed at once, and how many more each second."""
 
 COOKIES, COOKIES_A_SECOND = 2048.0, 1000.0
-"""The same of what says only that others are to show where they are, which costs little."""
+"""The same for requests to prove an address, which cost little."""
 
 HEARD_WITHIN = 1.0
-"""Seconds within which one that is heard needs no other channel."""
+"""Seconds since a process was heard within which it needs no other channel."""
 
 WAITING_MAX = 8
-"""Words for one that has no channel yet, and words to all that one gets that was late."""
+"""Messages kept for an address without a channel; and recent messages to all, which a process gets with its channel."""
 
 WAITING_FOR = 0.5
-"""Seconds for which they are kept."""
+"""Seconds for which these are kept."""
 
 WRONG = {
     "plain": "speaks in this group without a secret or certificate",
     "unproven": "has another secret",
     "credentials": "has a secret where others have certificates, or certificates where others have a secret",
 }
-"""What people are told of those who cannot prove who they are."""
+"""What a person is told of processes that cannot prove who they are, by reason."""
 
 FAILED_MAX = 64
-"""Others whose failures are told to a person."""
+"""Addresses whose failed proofs are reported to a person."""
 
 
 class Channel:
-    """One other process that has proven who it is."""
+    """The channel with another process, which has proven who it is."""
 
     __slots__ = (
         "address",
@@ -142,41 +142,41 @@ class Channel:
         kind: int,
         table: dict[bytes, ReceivingKey],
     ) -> None:
-        """`is_ours`: we have knocked. `table`: where its key is found by what datagrams say."""
+        """`is_ours`: we have knocked. `table`: maps the key ids in datagrams to receiving keys."""
         keys = other.keys
         said, heard = (keys.forth, keys.back) if is_ours else (keys.back, keys.forth)
         self.id = other.id
         self.name = other.name
         self.address = address
-        self.via: WayRound | None = None  # the way round by which it spoke last, besides
+        self.via: WayRound | None = None  # the relay path by which it was last heard, besides its address
         self.via_heard = -CARRIES_FOR
-        self.handed: Supply | None = None  # what it may still hand on to us
+        self.handed: Supply | None = None  # the budget for what it may relay to us
         self.since = self.heard = now
-        self.confirm: bytes | None = None  # repeated until it is clear that it has come
+        self.confirm: bytes | None = None  # our confirmation, repeated until we know that it has arrived
         self.sending = SendingKey(said, now, kind)
         self.receiving = ReceivingKey(heard, self, table)
 
     @property
     def is_sure(self) -> bool:
-        """Whether the other side has it, too."""
+        """Whether the other side has the channel, too."""
         return self.confirm is None
 
     @property
     def to(self) -> Address:
-        """Where it was heard last, straight."""
+        """The address where the process was last heard directly."""
         return _at(self.address)
 
     def is_heard(self, now: float) -> bool:
-        """Whether it needs no other channel."""
+        """Whether the process was heard so recently that it needs no other channel."""
         return now - self.heard < HEARD_WITHIN
 
     def has_way_round(self, now: float) -> bool:
-        """Whether it was heard by others of late."""
+        """Whether the process was recently heard by way of a relaying process."""
         return now - self.via_heard < CARRIES_FOR
 
 
 class GroupGuard:
-    """Seals and opens for one process; pure: time and octets in, octets out."""
+    """Seals and opens the datagrams of one process; pure: time and octets in, octets out."""
 
     def __init__(
         self,
@@ -187,32 +187,32 @@ class GroupGuard:
         entropy: Callable[[int], bytes],
         kind: int,
     ) -> None:
-        """`group` is the name that all members know it by, `name` our own. `entropy(n)` gives `n` random octets. `kind`: the
-        cipher for what we say; others may use another."""
+        """`group` is the name by which all members know the group, `name` our own. `entropy(n)` returns `n` random octets. `kind`: the
+        cipher with which we seal; others may use another."""
         self._name = name
         self._entropy = entropy
         self._kind = kind
         self._handshake = Handshake(group, credentials, entropy, name)
         self._by_id: dict[bytes, ReceivingKey] = {}
-        self._channels: dict[bytes, Channel] = {}  # by process, over which we speak to it
+        self._channels: dict[bytes, Channel] = {}  # by process, the channel over which we send to it
         self._by_name: dict[str, Channel] = {}
         self._by_address: dict[str, Channel] = {}
         self._whereabouts = Whereabouts(self._by_name, self._by_address)
         self._knocked: dict[Address, float] = {}
         self._waiting: dict[
             str, deque[tuple[float, bytes]]
-        ] = {}  # words by address, until there is a channel
-        self._recent: deque[tuple[float, bytes]] = deque(maxlen=WAITING_MAX)  # words to all
+        ] = {}  # messages by address, until there is a channel
+        self._recent: deque[tuple[float, bytes]] = deque(maxlen=WAITING_MAX)  # recent messages to all
         self._keys: ViewKeys | None = None
         self._past: deque[ViewKeys] = deque()
         self._expected: dict[tuple[int, int], ViewKeys] = {}  # by number and tag
         self._made: dict[
             tuple[bytes, bytes], Channel
-        ] = {}  # by process and its key: handshakes that are over
+        ] = {}  # by process and its public key: completed handshakes
         self._knocks, self._cookies, self._answers, self._confirms, self._repeats = (
             FairSupply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(5)
         )
-        self._asked = FairSupply(COOKIES_A_SECOND, COOKIES)  # those who are to show that they are there
+        self._asked = FairSupply(COOKIES_A_SECOND, COOKIES)  # requests to prove an address
         self._of_name = SupplyOfEach(OF_NAME_A_SECOND, OF_NAME)
         self._asks_cookies = self._handshake.is_long
         self.ways = WaysRound(
@@ -220,32 +220,31 @@ class GroupGuard:
         )
         self._own: bytes | None = None  # the secret of the next view, if we make it
         self._look = LOOK
-        self._out: list[tuple[Address, Datagram]] = []  # what we are about to say ourselves
-        self.words: list[tuple[Address, Datagram]] = []  # what we said ourselves just now
+        self._out: list[tuple[Address, Datagram]] = []  # messages of our own to be sent
+        self.words: list[tuple[Address, Datagram]] = []  # messages of our own in the last result of `seal`
         self._now = 0.0
         self.wake: float | None = None
         self.rejected: Counter[str] = Counter()  # datagrams, by reason
         self.opened = 0
         self.senders = SecuredSenders(self._whereabouts, self._handshake.begin)
         self._notices: list[Notice] = []
-        self.failures: dict[
-            str, str
-        ] = {}  # what is wrong with those who could not prove who they are, by address
+        self.failures: dict[str, str] = {}  # by address, why a process there could not prove who it is
 
     @property
     def longest_word(self) -> int:
-        """Octets that we need to prove who we are, in one datagram."""
+        """Octets of our longest handshake message, which has to fit one datagram."""
         return self._handshake.longest
 
-    # What comes
+    # Incoming
 
     def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
-        """The packets in these datagrams that somebody has sealed who may speak so."""
+        """Return the packets in those of these datagrams whose senders had the right key."""
         self._now = now
         by_id, unpack, rejected, senders = self._by_id, HEAD.unpack_from, self.rejected, self.senders
         in_force = {} if self._keys is None else self._keys.receiving
         found: list[tuple[Buffer, Hashable]] = []
-        spoken: list[tuple[int, Channel]] = []  # which of these came over whose channel
+        # Indices of packets in `found` that came over a channel, and that channel.
+        spoken: list[tuple[int, Channel]] = []
         for data, address in batch:
             try:
                 if len(data) < HEAD.size:
@@ -268,7 +267,7 @@ class GroupGuard:
                     spoken.append((len(found), owner))
                 elif not owner.may_say(plain) or type(address) is WayRound:
                     raise Forged("impostor")
-                elif in_force.get(owner.member) is not key:  # who left has kept these
+                elif in_force.get(owner.member) is not key:  # a former member still has these keys
                     senders.note(address)
                 elif address is not None:
                     self._whereabouts.hear(owner.name, address, now)
@@ -278,8 +277,8 @@ class GroupGuard:
                 senders.note(address)
                 if str(error) == "plain":
                     self._tell(address, WRONG["plain"], len(data))
-        # Whoever reads these asks who speaks from their address. Anybody can hand on what another has said as if it came
-        # from its own: then nobody knows any more who said what was opened before that.
+        # The reader of these packets asks which process sends from their address. An attacker can forward datagrams of another process from
+        # its own address; then the address no longer identifies the sender of packets opened before that.
         for at, channel in reversed(spoken):
             if not self.speaks_for(found[at][1], channel.name):
                 del found[at]
@@ -290,7 +289,7 @@ class GroupGuard:
         return found
 
     def _hear_from(self, channel: Channel, plain: bytes, address: Hashable) -> bool:
-        """Somebody speaks over its channel; whether that is for the stack."""
+        """Handle the contents of a datagram over a channel; return whether they are a packet for the stack."""
         _check_way(channel.id, address)
         channel.confirm = None
         if channel.name not in self._whereabouts.members:
@@ -298,10 +297,10 @@ class GroupGuard:
         self._channels[channel.id] = channel
         self._found(channel, address)
         if not plain:
-            return False  # that it was said is all there is to it
+            return False  # its arrival is all that matters
         if plain[:2] == HANDED:
             if type(address) is WayRound:
-                raise Forged("impostor")  # nobody hands on what was handed on
+                raise Forged("impostor")  # a relayed datagram is not relayed again
             self.ways.hear(channel, plain, self._now)
             return False
         if plain[:2] != PLAIN:
@@ -312,7 +311,7 @@ class GroupGuard:
         return True
 
     def _found(self, channel: Channel, address: Hashable) -> None:
-        """It is there, at this moment."""
+        """Note that the process was heard just now, at that address or by way of a relaying process."""
         if isinstance(address, WayRound):
             channel.heard = channel.via_heard = self._now
             channel.via, self._by_name[channel.name] = address, channel
@@ -324,11 +323,11 @@ class GroupGuard:
                 del self._by_address[each]
             self._whereabouts.has_changed = True
         channel.heard, channel.address = self._now, address
-        self._by_address.pop(where, None)  # the latest stands last
+        self._by_address.pop(where, None)  # the address heard last is the last entry
         self._by_address[where] = self._by_name[channel.name] = channel
 
     def _hear_word(self, channel: Channel, told: Told) -> None:
-        """What guards say to each other: the keys of a first view."""
+        """Handle a message of another guard: its key in a first view."""
         keys = self._keys
         if keys is None or not keys.is_first or told.large("tag") != keys.tag:
             return
@@ -373,25 +372,25 @@ class GroupGuard:
             raise
 
     def _spend(self, turns: FairSupply, address: Hashable) -> None:
-        """Do something that others make us do, unless they make us do too much."""
+        """Charge work that another process causes to a budget; Forged if it is exceeded."""
         if not turns.take(address, self._now):
             raise Forged("flood")
 
     def _check_expected(self, turns: FairSupply, token: bytes, address: Hashable) -> None:
-        """When many come, somebody who says that it has heard us knock has to be where we did."""
+        """Under load, accept a reply to our knock only from an address at which we knocked."""
         where, now = as_text(address), self._now
         if turns.is_busy(now) and not self._handshake.is_expected(token, where, now):
             self._spend(self._asked, address)
-            self._knock(_at(address))  # if it is there, it hears this one
+            self._knock(_at(address))  # a process that is there gets this knock
             raise Forged("flood")
 
     def _on_knock(self, knock: Knock, address: Hashable) -> None:
         _check_way(knock.id, address)
         if knock.id == self._handshake.id:
-            return  # our own, come back to us
+            return  # our own knock
         channel = self._channels.get(knock.id)
         if channel is not None and self._now - channel.heard < HEARD_WITHIN:
-            return  # it is there already
+            return  # it has a channel in use
         handshake, now, where = self._handshake, self._now, as_text(address)
         asks = self._asks_cookies or self._knocks.is_busy(now)
         if asks and not handshake.is_there(knock, where, now):
@@ -400,7 +399,7 @@ class GroupGuard:
             return
         self._spend(self._knocks, address)
         known = self._made.get((knock.id, knock.public))
-        if known is not None:  # it has confirmed this one, and may not know any more where we are
+        if known is not None:  # it has confirmed this handshake, and may have forgotten our address
             self._say_at(address, known, b"")
             return
         self._out.append((_at(address), handshake.answer(knock, where, now)))
@@ -410,7 +409,8 @@ class GroupGuard:
         _check_way(answer.id, address)
         known = self._made.get((answer.id, answer.public))
         if known is not None:
-            if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
+            # It has not got our confirmation, perhaps since it is at another address.
+            if known.confirm is not None:
                 self._spend(self._repeats, address)
                 confirm = self._handshake.confirm_again(known.confirm, answer.cookie)
                 self._out.append((_at(address), confirm))
@@ -428,7 +428,7 @@ class GroupGuard:
         knock = confirmed.knock
         _check_way(knock.id, address)
         known = self._made.get((knock.id, knock.public))
-        if known is not None:  # it has not heard that we heard it
+        if known is not None:  # it does not know yet that its confirmation has arrived
             self._spend(self._repeats, address)
             self._say(known, b"")
             if isinstance(address, WayRound) and known.via != address:
@@ -436,14 +436,14 @@ class GroupGuard:
             return
         is_busy = self._confirms.is_busy(self._now)
         if is_busy and not self._handshake.is_there(knock, as_text(address), self._now):
-            raise Forged("flood")  # it cannot say what we told it there
+            raise Forged("flood")  # it does not have the cookie that we sent to that address
         self._spend(self._confirms, address)
         channel = self._channel(self._handshake.finish(confirmed, self._now), address, is_ours=False)
         self._open_channel(channel, knock.public, address)
         self._say(channel, b"")
 
     def _channel(self, other: Other, address: Hashable, *, is_ours: bool) -> Channel:
-        """What we speak over with one that has proven its name, unless it took the place of another for that."""
+        """Make a channel with an authenticated process; Forged if its number belongs to a process of another name."""
         known = self._channels.get(other.id)
         if known is not None and known.name != other.name:
             raise Forged("impostor")
@@ -453,11 +453,11 @@ class GroupGuard:
         return Channel(other, where, self._now, is_ours=is_ours, kind=self._kind, table=self._by_id)
 
     def _open_channel(self, channel: Channel, public: bytes, address: Hashable) -> None:
-        """There is somebody that we can speak with; `public` is its key in this handshake, which never counts again."""
+        """Use a new channel; `public` is the other's public key in this handshake, which is not accepted a second time."""
         self._made[channel.id, public] = channel
         known = self._channels.get(channel.id)
-        # Two who knock at each other's door at once have two channels; what comes over either is heard. The one over which
-        # we heard the other is good for both.
+        # Two processes that knock at each other at the same time have two channels, and both open datagrams of either. The channel over
+        # which we have heard the other is known to both sides.
         if known is None or not known.is_sure or self._now - known.heard >= HEARD_WITHIN:
             self._channels[channel.id] = channel
         self._found(self._channels[channel.id], address)
@@ -472,7 +472,7 @@ class GroupGuard:
                 self._say(channel, word)
 
     def _expire(self) -> None:
-        """Forget those who are silent and in no view of ours."""
+        """Forget processes that are silent and not members of our view, and channels beyond the limits."""
         names = set() if self._keys is None else {*self._keys.view.names}
         of_name = Counter(channel.name for channel in self._channels.values())
         by_need = sorted(self._channels.values(), key=lambda channel: (channel.name in names, channel.heard))
@@ -485,7 +485,7 @@ class GroupGuard:
         for made, channel in reversed(list(self._made.items())):
             of_process[channel.id] += 1
             is_used = self._channels.get(channel.id) is channel
-            # By now the keys of its handshake are forgotten, and nobody can make it again.
+            # By now the keys of its handshake are forgotten, so a replay cannot complete it again.
             if (
                 of_process[channel.id] > CHANNELS_EACH
                 and self._now - channel.since > GOOD_FOR
@@ -494,8 +494,8 @@ class GroupGuard:
                 self._made.pop(made).receiving.forget()
 
     def _drop(self, process: bytes) -> None:
-        """Forget one, and see to it that nothing it said in a handshake can be said again: the same keys would be made, and
-        counted from the start."""
+        """Forget a process, and make sure that none of its handshakes can be completed again: that would make the same keys, with
+        counters from the start."""
         del self._channels[process]
         for each in [key for key in self._made if key[0] == process]:
             self._made.pop(each).receiving.forget()
@@ -506,7 +506,7 @@ class GroupGuard:
         self._handshake.forget()
 
     def _knock(self, to: Address, cookie: bytes = NO_COOKIE) -> None:
-        """Say that we are there, to one or to all who hear it."""
+        """Send a knock to one process or to all."""
         now, where = self._now, as_text(to.address) if isinstance(to, (Outsider, Direct)) else ""
         if cookie == NO_COOKIE:
             if now - self._knocked.get(to, -1.0) < KNOCK_EVERY:
@@ -517,10 +517,10 @@ class GroupGuard:
         self._out.append((to, self._handshake.knock(now, cookie, where)))
         self.wake = _sooner(self.wake, now + GOOD_FOR)
 
-    # What leaves
+    # Outgoing
 
     def seal(self, sends: Sequence[tuple[Address, Datagram]], now: float) -> list[tuple[Address, Datagram]]:
-        """The datagrams for these packets, and our own."""
+        """Return the sealed datagrams for these packets, and our own messages."""
         self._now = now
         sealed: list[tuple[Address, Datagram]] = []
         last: Datagram | None = None
@@ -539,7 +539,7 @@ class GroupGuard:
         return sealed + self.words
 
     def _say_outside(self, to: Address, word: bytes) -> None:
-        """What belongs to no view: to one process, or to all that there are and those that are about to be heard."""
+        """Send a message that belongs to no view: to one process, or to all that have a channel or get one within `WAITING_FOR` seconds."""
         if to is EVERYBODY:
             self._recent.append((self._now, word))
             self._expire()
@@ -557,8 +557,8 @@ class GroupGuard:
             self._knock(to)
 
     def _say_to_place(self, to: Outsider | Direct, word: bytes) -> None:
-        """To whoever is there: by all we know the one that spoke from there. Anybody can hand on what somebody said as if it
-        came from elsewhere, so where that one was not heard of late we also knock, and see who it is."""
+        """Send a message to the process at an address: as far as we know, the one that was heard there. An attacker can forward its
+        datagrams from another address, so if it was not heard there recently we also knock, to find out who is there."""
         if isinstance(to.address, WayRound):
             if (known := self._channels.get(to.address.process)) is not None:
                 self._say(known, word)
@@ -576,13 +576,13 @@ class GroupGuard:
         self._knock(to)
 
     def _member(self, index: int) -> Channel | None:
-        """With a member of the view in force."""
+        """Return the channel with a member of the view in force."""
         names = () if self._keys is None else self._keys.view.names
         return self._by_name.get(names[index]) if index < len(names) else None
 
     def _say(self, channel: Channel, word: bytes) -> None:
-        """Where it was heard last; and by one that hands it on, if it was heard so of late, as either way may be good in one
-        direction only."""
+        """Send a message over a channel: directly, and also by way of a relaying process if the other side was recently heard that way,
+        since either path may work in one direction only."""
         has_way_round = channel.has_way_round(self._now)
         if channel.address is not None or not has_way_round:
             self._say_at(channel.address, channel, word)
@@ -601,17 +601,17 @@ class GroupGuard:
     # Views
 
     def fresh(self) -> bytes:
-        """The secret of a view to come."""
+        """Make a secret for a view to come."""
         return self._entropy(KEY)
 
     def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
-        """This view may follow: what is said in it can be read from now on."""
+        """This view may follow: open its datagrams from now on."""
         expected = self._expected.pop((view.number, tag), None)
-        if expected is not None:  # the attempt that is under way is the last to be forgotten
+        if expected is not None:  # the attempt in progress is forgotten last
             self._expected[view.number, tag] = expected
         known = (self._keys, *self._past, expected)
         if any(each is not None and each.is_of(view.number, tag) for each in known):
-            return  # the same keys once more would count from the start
+            return  # to make the same keys again would restart their counters
         keys = ViewKeys(tag, view, me, secret, self._now, is_first=False, kind=self._kind)
         keys.learn_all(self._by_id)
         self._expected[view.number, tag] = keys
@@ -634,14 +634,14 @@ class GroupGuard:
             if len(self._past) > PAST_MAX:
                 self._past.popleft().forget()
         self._keys = keys
-        # What was to go to members of the view before, by their numbers there, is said again where it is still wanted.
+        # Drop messages that are addressed by indices of the view before; they are repeated if they are still needed.
         self._out = [each for each in self._out if not isinstance(each[0], int)]
         self._look, self.wake = LOOK, now
         self._whereabouts.enter(view.names)
 
     def secret_for(self, name: str) -> str | None:
-        """The secret of the view in force, for a member that has just come into it; None: that one is not there, or has spoken
-        in it before. Then it is another process that asks, which would count from the start."""
+        """Return the secret of the view in force for a member that has just been admitted, wrapped for it; None if there is no such member, or no
+        channel with it, or if it has already sent in the view: then another process asks, whose counters would start again."""
         keys = self._keys
         index = None if keys is None or keys.is_first else keys.index_of(name)
         return (
@@ -649,7 +649,7 @@ class GroupGuard:
         )
 
     def wrap(self, name: str, secret: bytes) -> str | None:
-        """The secret of the next view, for one member's eyes; None: there is no channel with it yet."""
+        """Seal the secret of a view for one member only; None if there is no channel with it yet."""
         if name == self._name:
             self._own = secret
             return ""
@@ -665,7 +665,7 @@ class GroupGuard:
         return " ".join(wrapped)
 
     def unwrap(self, name: str, text: str) -> bytes:
-        """What that member has wrapped for us."""
+        """Open a secret that the member of that name has wrapped for us."""
         if name == self._name:
             own, self._own = self._own, None
             if own is None:
@@ -677,7 +677,7 @@ class GroupGuard:
             _, _, kind, key_id, counter = HEAD.unpack_from(octets)
             key = self._by_id.get(key_id)
             if key is None or type(key.owner) is not Channel or key.owner.name != name:
-                continue  # for another process of our name
+                continue  # wrapped for another process of our name
             if kind not in (AES, CHACHA):
                 raise WireError("malformed", "no secret of a view")
             try:
@@ -687,7 +687,7 @@ class GroupGuard:
         raise WireError("key", "a secret from one with whom there is no channel")
 
     def tick(self, now: float) -> None:
-        """Look for members of the view in force with whom there is no channel, or whose keys are missing."""
+        """Knock at members of the view in force without a channel, and ask for keys that are missing."""
         self._now = now
         self.wake = self._handshake.expire(now)
         keys = self._keys
@@ -710,11 +710,11 @@ class GroupGuard:
     # For the session
 
     def is_sealed(self, datagram: Buffer) -> bool:
-        """Whether it is something that `open` takes: a packet is not."""
+        """Whether a datagram is for `open`; a plain packet is not."""
         return datagram[:2] == SECURED
 
     def speaks_for(self, address: Hashable, *names: str) -> bool:
-        """Whether the one that speaks from there has proven that it is called so, or one of these."""
+        """Whether the process at that address has proven one of these names."""
         if isinstance(address, WayRound):
             channel = self._channels.get(address.process)
         else:
@@ -722,7 +722,7 @@ class GroupGuard:
         return channel is not None and channel.name in names
 
     def address_of(self, name: str) -> Hashable:
-        """Where the one of that name was heard last."""
+        """Return the address, or the relay path, of the process of that name."""
         channel = self._by_name.get(name)
         if channel is None:
             return None
@@ -730,30 +730,30 @@ class GroupGuard:
 
     @property
     def places(self) -> frozenset[str]:
-        """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
+        """The addresses of authenticated processes, as `host:port`; the same object until they change."""
         return self._whereabouts.all
 
     @property
     def strangers(self) -> list[str]:
-        """What is wrong with those who are in a group of this name and could not prove who they are."""
+        """For each process of a group of this name that could not prove who it is, what is wrong with it."""
         return [f"whoever is at {printable(where)} {why}" for where, why in self.failures.items()]
 
     @property
     def has_company(self) -> bool:
-        """Whether anybody has proven who it is."""
+        """Whether any other process has proven who it is."""
         return bool(self._channels)
 
     def told(self) -> list[Notice]:
-        """What a person is to know, since the last call."""
+        """Return the notices since the last call."""
         told, self._notices = self._notices, []
         return told
 
     def _tell(self, address: Hashable, why: str, size: int) -> None:
-        """Tell a person, once of each that fails. `size`: octets of what it said."""
+        """Report a failed proof to a person, once for each address. `size`: octets of the datagram that failed."""
         where = as_text(address)
         if where not in self.failures and len(self.failures) < FAILED_MAX:
             self._notices.append(Notice("stranger.refused", f"whoever is at {printable(where)} {why}"))
-            # So that it sees the difference, too. Not with more than it has said: it may not be where that came from.
+            # Show the other side the difference, too; with no more octets than it has sent, since its address may be forged.
             if size >= self._handshake.padded:
                 self._knock(_at(address))
             else:
@@ -766,17 +766,17 @@ class GroupGuard:
 
 
 def _sooner(wake: float | None, when: float) -> float:
-    """When to wake, if it has to be by then."""
+    """Return the earlier of two times to wake."""
     return when if wake is None else min(wake, when)
 
 
 def _at(address: Hashable) -> Address:
-    """The one that speaks from there; everybody, if its words were handed on by another."""
+    """Return the destination for an address; all, if there is none: the driver knows none, or the process was heard only by way of another."""
     return EVERYBODY if address is None else Direct(address)
 
 
 def _check_way(process: bytes, address: Hashable) -> None:
-    """Whoever hands on the words of one process speaks for no other."""
+    """Check that a datagram relayed for one process comes from no other; Forged otherwise."""
     if isinstance(address, WayRound) and address.process != process:
         raise Forged("impostor")
 

@@ -1,27 +1,27 @@
-"""How two processes that have never met agree on keys that only they know.
+"""The handshake: how two processes that have never met agree on keys that only they know.
 
-    knock     A, to anybody: a fresh public key; with a secret, proof that its sender knows it
-    cookie    B, when many knock: come again with this, so that we know that you are where you say
-    answer    B to A: a fresh public key of its own, and, sealed, who B is and its proof
-    confirm   A to B: sealed, who A is and its proof
+    knock     A, to all or to one: a fresh public key; with a secret, proof that its sender knows it
+    cookie    B to A, when many processes knock: repeat the knock with this cookie, which shows that you receive at your address
+    answer    B to A: a fresh public key of its own; sealed: B's name and proof
+    confirm   A to B; sealed: A's name and proof
 
-Both keys are forgotten two minutes later at most: who finds a secret or a private key after that cannot read what was
-said before. B remembers nothing of A until A has proven who it is: B's key follows from A's knock and from something only
-B knows, and is computed once more when A confirms.
+Both private keys are forgotten two minutes later at most: an attacker that finds a secret or a private key after that cannot read what was
+sent before. B keeps no state for A until A has proven who it is: B's private key is derived from A's knock and from octets that only
+B knows, and is computed again when A confirms.
 
-A knock is as long as a cookie and, nearly always, as an answer; where it is not, a cookie is asked for. So nobody can be
-flooded in somebody else's name.
+A knock is as long as a cookie and, nearly always, as an answer; if an answer is longer, B asks for a cookie first. So B cannot be
+used to flood a victim whose address an attacker has forged.
 
-Words also bring back what was said to where they come from: a cookie and an answer the token of the knock, a confirmation
-the cookie of the answer. Both follow from an address. They cost nothing to check, and when many words come only those are
-looked at whose senders are where they say.
+Handshake messages also return a value that was sent to the address from which they come: a cookie and an answer return the token of the knock,
+a confirmation the cookie of the answer. Both values are derived from an address. Checking them is cheap, and when many messages arrive only
+those are processed whose senders receive at their addresses.
 
-A process is known by a number that follows from its name and from chance. What chance gave is told with the name, sealed,
-so a number has one name, and nobody can prove another for it.
+A process is identified by a number derived from its name and a random value. That value is sent, sealed, together with the name,
+so a number has one name, and no process can prove another name for it.
 
-The two results, one key for each direction, depend on both public keys, on who takes which part, on the group's name
-and on its secret. Rejected: a key that all members share from the start, as the group's secret could be; then
-whoever learns it later reads everything that was ever recorded.
+The two resulting keys, one for each direction, depend on both public keys, on who knocked and who answered, on the group's name
+and on its secret. Rejected: a key that all members share from the start, as the group's secret could be; an attacker that
+learns it later could read everything that was ever recorded.
 """
 
 import hmac
@@ -42,35 +42,35 @@ if TYPE_CHECKING:
 KNOCK, COOKIE, ANSWER, CONFIRM = 1, 2, 3, 4
 
 KIND_AT = 3
-"""Where in these the kind is."""
+"""The offset of the kind in a handshake message."""
 
 ID = 16
-"""Octets by which a process is known, made when it starts; and as many by chance, from which they follow."""
+"""Octets of a process number, which is made when the process starts; and of the random value from which it is derived."""
 
 PROOF = 16
 TALKS = Struct(">HBBB4s")
-"""Magic, version, kind; credentials; which group."""
+"""Magic, version, kind; kind of credentials; the first octets of a hash of the group's name."""
 
 CONFIRM_HEAD = TALKS.size + 2 * ID + KEY
-"""Octets of a confirmation in front of its cookie, which is not sealed: it says where its sender is, as an address does."""
+"""Octets of a confirmation before its cookie. The cookie is not sealed, since it proves only the sender's address, which may change."""
 
 PADDED = {SECRET: 256, CERTIFICATE: 1024}
-"""Octets of a knock, and of a cookie, by credentials: answers hold these, and should not be longer."""
+"""Octets of a knock and of a cookie, by kind of credentials: answers contain credentials, and should not be longer than knocks."""
 
 WORD_MAX = 4096
-"""Octets of a word: of what is longer nothing is looked at. No member says more."""
+"""Octets of a handshake message; longer ones are ignored. No member sends longer ones."""
 
 FRESH_FOR, GOOD_FOR = 60.0, 120.0
-"""Seconds for which a key begins handshakes, and for which it ends them. Then it is forgotten."""
+"""Seconds for which a key starts handshakes, and for which it can finish them, both since it was made. Then it is forgotten."""
 
 SECURED = MAGIC.to_bytes(2, "big")
-"""How everything begins that is said in secured groups."""
+"""The first octets of every datagram in secured groups."""
 
 NO_COOKIE = bytes(PROOF)
 
 
 class Knock(NamedTuple):
-    """Somebody is there."""
+    """A knock: a process announces itself."""
 
     id: bytes
     public: bytes
@@ -79,14 +79,14 @@ class Knock(NamedTuple):
 
 
 class GivenCookie(NamedTuple):
-    """We are to come again, and say this."""
+    """A cookie: we are asked to repeat our knock with it."""
 
     cookie: bytes
     token: bytes
 
 
 class AnsweredKnock(NamedTuple):
-    """Somebody has heard us knock."""
+    """An answer to our knock."""
 
     id: bytes
     public: bytes
@@ -98,7 +98,7 @@ class AnsweredKnock(NamedTuple):
 
 
 class ConfirmedKnock(NamedTuple):
-    """Somebody whose knock was answered shows who it is."""
+    """A confirmation: a process whose knock was answered proves who it is."""
 
     knock: Knock
     head: bytes
@@ -106,27 +106,27 @@ class ConfirmedKnock(NamedTuple):
 
 
 class PairKeys(NamedTuple):
-    """What both sides of one handshake know: the beginning of all they agree on."""
+    """The keys that both sides of one handshake compute, and the hash of its public data."""
 
     transcript: bytes
     answer: bytes
     confirm: bytes
-    forth: bytes  # from the one that knocked
+    forth: bytes  # for traffic from the process that knocked
     back: bytes
 
     def __repr__(self) -> str:
         return "<PairKeys of a handshake>"
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:  # a named tuple inherits from nothing else
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:  # a named tuple cannot inherit from NotPickled
         raise TypeError("keys are not pickled")
 
 
 class ShortLived(NotPickled):
-    """Octets made by chance that only we know: the newest for what begins, those before for what is under way."""
+    """Random octets that only we know: the newest for handshakes that start, earlier ones for handshakes in progress."""
 
     def __init__(self, entropy: Callable[[int], bytes]) -> None:
         self._entropy = entropy
-        self._known: list[tuple[float, bytes]] = []  # since when, the newest first
+        self._known: list[tuple[float, bytes]] = []  # with the time when they were made, the newest first
 
     def newest(self, now: float) -> bytes:
         if not self._known or now - self._known[0][0] >= FRESH_FOR:
@@ -138,8 +138,8 @@ class ShortLived(NotPickled):
         return [octets for _, octets in self._known]
 
     def expire(self, now: float) -> float | None:
-        """Forget what was good for long enough; when there is more to forget."""
-        # As that moment is told below: rounded differently, it could come and nothing be forgotten, again and again.
+        """Forget expired octets; return when the next ones expire."""
+        # The same expression as below: with another rounding the time could come without anything to forget, again and again.
         self._known = [each for each in self._known if now < each[0] + GOOD_FOR]
         return self._known[-1][0] + GOOD_FOR if self._known else None
 
@@ -148,17 +148,18 @@ class ShortLived(NotPickled):
 
 
 class Handshake(NotPickled):
-    """Makes and reads the words of handshakes of one group, by one process."""
+    """Makes and reads the handshake messages of one process in one group."""
 
     def __init__(
         self, group: str, credentials: Credentials, entropy: Callable[[int], bytes], name: str
     ) -> None:
-        """`entropy(n)` gives `n` random octets. `name` is our own."""
+        """`entropy(n)` returns `n` random octets. `name` is our own."""
         self._credentials = credentials
         self._entropy = entropy
         self.padded: int = PADDED[credentials.kind]
-        self._privates = ShortLived(entropy)  # with which we knock
-        self._locals = ShortLived(entropy)  # from which those follow with which we answer
+        self._privates = ShortLived(entropy)  # private keys of our knocks
+        # Octets from which the private keys of our answers, cookies and tokens are derived.
+        self._locals = ShortLived(entropy)
         self._group = derive(b"", "group", group)
         self._knocking = derive(credentials.base, "knock", self._group)
         self._name = name
@@ -170,12 +171,12 @@ class Handshake(NotPickled):
 
     @property
     def begin(self) -> bytes:
-        """How each of our words begins; its kind, at `KIND_AT`, is that of a knock."""
+        """The first octets of each of our handshake messages; the kind in it, at `KIND_AT`, is that of a knock."""
         return self._head(KNOCK)
 
     def read(self, data: Buffer) -> tuple[int, bytes]:
-        """The kind of a word of this group, and the word; Forged if it is none, or of another one, or if its sender does not
-        know the secret."""
+        """Return the kind of a handshake message, and the message without its proof; Forged if it is not one of this group, or if its sender
+        does not know the secret."""
         try:
             magic, version, kind, credentials, group = TALKS.unpack_from(data)
         except Exception:
@@ -194,26 +195,26 @@ class Handshake(NotPickled):
         return int(kind), content
 
     def forget(self) -> None:
-        """No handshake that is under way comes to an end, and nothing that was said in one can be said again."""
+        """Forget all keys: handshakes in progress fail, and no message of an earlier one is accepted if it is replayed."""
         self._privates.clear()
         self._locals.clear()
 
     def expire(self, now: float) -> float | None:
-        """Forget keys that nobody needs any more; when there is more to forget."""
+        """Forget expired keys; return when the next ones expire."""
         due = self._privates.expire(now), self._locals.expire(now)
         return min((each for each in due if each is not None), default=None)
 
-    # What is said
+    # Messages
 
     def knock(self, now: float, cookie: bytes = NO_COOKIE, where: str = "") -> bytes:
-        """For the one that is there; for all, if that is not said."""
+        """Make a knock for the process at the address `where`; for all, if it is empty."""
         public = public_of(self._privates.newest(now))
         token = _token(self._locals.newest(now), where)
         return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie + token))
 
     def sign(self) -> bytes:
-        """What shows somebody without our keys that this group has some: the beginning of a knock, as short as anything that
-        we look at, since who asks for it may be anybody."""
+        """Make a message that shows a process without our keys that this group is secured: the beginning of a knock. It is as short as
+        the shortest datagram that we accept, since any process can make us send it, with a forged address."""
         return self._head(KNOCK).ljust(HEAD.size, b"\0")
 
     def read_knock(self, data: bytes) -> Knock:
@@ -228,39 +229,40 @@ class Handshake(NotPickled):
 
     @property
     def longest(self) -> int:
-        """Octets of our answers, which are the longest words that we say."""
+        """Octets of our answers, which are our longest handshake messages."""
         sealed = self._proof_of_us("answer", b"")
         return TALKS.size + 2 * ID + KEY + 3 * PROOF + len(sealed) + TAG + PROOF
 
     def is_there(self, knock: Knock, address: str, now: float) -> bool:
-        """Whether it shows a cookie that was sent there, and not long ago."""
+        """Whether the knock has a cookie that we recently sent to that address."""
         return any(
             hmac.compare_digest(knock.cookie, _cookie(local, knock, address))
             for local in self._locals.good(now)
         )
 
     def cookie(self, knock: Knock, address: str, now: float) -> bytes:
-        """What one that knocks from there is to say when it knocks once more."""
+        """Make the cookie for a process that knocks from that address."""
         cookie = _cookie(self._locals.newest(now), knock, address)
         return self._proven(self._pad(self._head(COOKIE) + knock.id + self.id + cookie + knock.token))
 
     def read_cookie(self, data: bytes) -> "GivenCookie | None":
-        """What somebody gives us that has heard us knock; None if it is not for us."""
+        """Read a cookie that we got for our knock; None if it is not for us."""
         whose, _, cookie, token, rest = self._parts(data, ID, ID, PROOF, PROOF)
         self._check_padding(data, rest)
         return GivenCookie(cookie, token) if whose == self.id else None
 
     def is_expected(self, token: bytes, address: str, now: float) -> bool:
-        """Whether we knocked there, and not long ago: at that door alone, as everybody hears what is for all."""
+        """Whether we recently knocked at that address alone: a knock for all does not count, since every process gets its token."""
         return any(hmac.compare_digest(token, _token(local, address)) for local in self._locals.good(now))
 
     def answer(self, knock: Knock, address: str, now: float) -> bytes:
-        """Our part, for one that knocked from there."""
+        """Make our answer to a knock from that address."""
         local = self._locals.newest(now)
         private = _private_for(local, knock)
         public = public_of(private)
         keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public)
-        salt = self._entropy(PROOF)  # what is said may differ when it is said again, and so does its key
+        # A repeated answer may have other contents, so it is sealed with another key.
+        salt = self._entropy(PROOF)
         head = (
             self._head(ANSWER)
             + knock.id
@@ -273,22 +275,23 @@ class Handshake(NotPickled):
         content = self._proof_of_us("answer", keys.transcript)
         content = content.ljust(
             self.padded - len(head) - TAG - PROOF
-        )  # so that a knock is no longer than an answer
+        )  # so that an answer is never shorter than a knock
         return self._proven(head + _seal(derive(keys.answer, salt), content, head))
 
     def read_answer(self, data: bytes) -> "AnsweredKnock | None":
-        """What somebody says that has heard us knock; None if it is not for us."""
+        """Read an answer to our knock; None if it is not for us."""
         whose, other, public, salt, token, cookie, sealed = self._parts(
             data, ID, ID, KEY, PROOF, PROOF, PROOF
         )
-        if len(data) < self.padded - PROOF:  # nobody answers so, and we may say a knock for it
+        # No answer is that short, and it may make us send a knock, which must not be longer.
+        if len(data) < self.padded - PROOF:
             raise Forged("malformed")
         if whose != self.id:
             return None
         return AnsweredKnock(other, public, salt, token, cookie, data[: -len(sealed)], sealed)
 
     def judge(self, answer: "AnsweredKnock", now: float) -> "tuple[Other, bytes]":
-        """Who has answered our knock, and the public key of ours that it was made for."""
+        """Authenticate the sender of an answer; return it, and the public key of our knock that it answers."""
         for private in self._privates.good(now):
             public = public_of(private)
             keys = self._keys(private, answer.public, self.id, public, answer.id, answer.public)
@@ -300,24 +303,24 @@ class Handshake(NotPickled):
         raise Forged("stale")
 
     def confirm(self, public: bytes, other: "Other", cookie: bytes) -> bytes:
-        """Who we are, for one that answered with that cookie. Made once for each handshake, and repeated but for the cookie."""
+        """Make our confirmation of an answer with that cookie. It is made once for each handshake, and only repeated, perhaps with another cookie."""
         head = self._head(CONFIRM) + self.id + other.id + public
         content = self._proof_of_us("confirm", other.keys.transcript)
         return self._proven(head + cookie + _seal(other.keys.confirm, content, head))
 
     def confirm_again(self, confirm: bytes, cookie: bytes) -> bytes:
-        """The same, for an answer to the same knock that came elsewhere, and has the cookie of that place."""
+        """Return the same confirmation with another cookie, for another answer in the same handshake, which reached us from elsewhere."""
         return self._proven(confirm[:CONFIRM_HEAD] + cookie + confirm[CONFIRM_HEAD + PROOF : -PROOF])
 
     def read_confirm(self, data: bytes) -> "ConfirmedKnock | None":
-        """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
+        """Read a confirmation, with the knock of which its sender claims to be the author; None if it is not for us."""
         other, whose, public, cookie, sealed = self._parts(data, ID, ID, KEY, PROOF)
         if whose != self.id:
             return None
         return ConfirmedKnock(Knock(other, public, cookie), data[:CONFIRM_HEAD], sealed)
 
     def finish(self, confirmed: "ConfirmedKnock", now: float) -> "Other":
-        """Who it is that knocked, and has confirmed."""
+        """Authenticate the sender of a confirmation, which knocked."""
         knock = confirmed.knock
         for local in self._locals.good(now):
             private = _private_for(local, knock)
@@ -332,7 +335,7 @@ class Handshake(NotPickled):
     # Inside
 
     def _proof(self, content: bytes) -> bytes:
-        """Keeps those out who do not know the secret, before anything costs more than this."""
+        """Return a code over the contents: where there is a secret, messages of processes without it are dropped before they cost more than this."""
         return hmac.digest(self._knocking, content, "sha256")[:PROOF]
 
     def _proven(self, content: bytes) -> bytes:
@@ -346,7 +349,7 @@ class Handshake(NotPickled):
             raise Forged("malformed")
 
     def _parts(self, data: bytes, *sizes: int) -> list[bytes]:
-        """The parts of a word behind its head, and the rest."""
+        """Return the parts of a message behind its head, and the rest."""
         parts, at = [], TALKS.size
         for size in sizes:
             parts.append(data[at : at + size])
@@ -356,7 +359,7 @@ class Handshake(NotPickled):
         return [*parts, data[at:]]
 
     def _proof_of_us(self, role: str, transcript: bytes) -> bytes:
-        """What is sealed in a word: from what our number follows, our name, and what shows that it is ours."""
+        """Return the contents to seal: the random value behind our number, our name, and the proof that it is ours."""
         return self._chance + said(role, name=self._name, **self._credentials.prove(role, transcript))
 
     def _judged(self, role: str, keys: PairKeys, other: bytes, content: bytes) -> "Other":
@@ -381,7 +384,7 @@ class Handshake(NotPickled):
 
 
 def is_secured(data: Buffer, group: str) -> bool:
-    """Whether it is a word of somebody in a secured group of that name."""
+    """Whether the datagram is a knock, or the beginning of one, in a secured group of that name."""
     if len(data) < TALKS.size or data[:2] != SECURED:
         return False
     _, _, kind, _, which = TALKS.unpack_from(data)
@@ -389,7 +392,7 @@ def is_secured(data: Buffer, group: str) -> bool:
 
 
 class Other(NamedTuple):
-    """One that has proven who it is."""
+    """The other process of a handshake, authenticated."""
 
     id: bytes
     name: str
@@ -400,7 +403,7 @@ class Other(NamedTuple):
 
 
 def process_of(name: str, chance: bytes) -> bytes:
-    """The number of a process of that name, from what chance gave it."""
+    """Return the number of a process of that name, from its random value."""
     return derive(chance, "process", name)[:ID]
 
 
@@ -431,12 +434,12 @@ def _exchange(private: bytes, theirs: bytes) -> bytes:
 
     try:
         return _load(private).exchange(X25519PublicKey.from_public_bytes(theirs))
-    except ValueError:  # a point that would make the result known to all
+    except ValueError:  # a point of small order, for which anybody knows the result
         raise Forged("forged") from None
 
 
 def _seal(key: bytes, content: bytes, head: bytes) -> bytes:
-    """A key that seals one thing only needs no counter."""
+    """Encrypt with a key that is used once, so that it needs no counter."""
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
     return ChaCha20Poly1305(key).encrypt(bytes(12), content, head)
@@ -447,5 +450,5 @@ def _open(key: bytes, content: bytes, head: bytes) -> bytes:
 
     try:
         return ChaCha20Poly1305(key).decrypt(bytes(12), content, head)
-    except Exception:  # InvalidTag, of a package that is imported late
+    except Exception:  # InvalidTag, whose module is imported late
         raise Forged("stale") from None

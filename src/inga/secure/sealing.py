@@ -1,14 +1,14 @@
-"""Datagrams that only those can read and make who have the key.
+"""Sealed datagrams: encrypted and authenticated, so that only processes that have the key can read and make them.
 
     0   2  magic  "iS"
-    2   1  version           2; of 1 were words of the handshake by which one could take another's number
-    3   1  kind              how it is sealed
-    4   8  key id            which key it is: says nothing to anybody else
+    2   1  version           2; the handshake of version 1 let a process take another's number
+    3   1  kind              a cipher, or a handshake message
+    4   8  key id            identifies the key; meaningless to processes that do not have it
     12  8  counter           never twice with one key
-    20  .  what is sealed, and 16 octets that prove it
+    20  .  the encrypted contents, and an authentication tag of 16 octets
 
-A key has one sender. That sender counts, so no nonce is ever used twice, and whoever opens knows what came before. A key
-that has served for long is replaced by the next one, which follows from it and not the other way round: who finds a
+A key has one sender, which counts its datagrams, so no nonce is ever used twice, and the receiver recognises replayed datagrams. After a
+while the sender switches to the next key, which is derived from the one before by a one-way function: an attacker that finds a
 key cannot read what was sealed before it.
 """
 
@@ -30,27 +30,27 @@ HEAD = Struct(">HBB8sQ")
 NONCE = Struct(">IQ")
 
 AES, CHACHA = 5, 6
-"""Kinds of sealed datagrams: AES-256-GCM, or ChaCha20-Poly1305. Each sender takes what its machine does faster."""
+"""Kinds of sealed datagrams: AES-256-GCM, or ChaCha20-Poly1305. Each sender uses the one that is faster on its machine."""
 
 TAG = 16
 OVERHEAD = HEAD.size + TAG
-"""Octets that a datagram grows by."""
+"""Octets by which sealing makes a datagram longer."""
 
 WINDOW = 2048
-"""How far behind the newest of a sender a datagram may come; what is later counts as replayed."""
+"""How far the counter of a datagram may be behind its sender's newest; anything older counts as replayed."""
 
 EPOCH_DATAGRAMS = 1 << 26
-"""Datagrams that one key seals at most, far below what either cipher allows."""
+"""Datagrams that one key seals at most, far below the limits of both ciphers."""
 
 EPOCH_SECONDS = 600.0
-"""Seconds after which a sender takes the next key, at the latest."""
+"""Seconds after which a sender switches to the next key, at the latest."""
 
 EPOCHS_AHEAD = 4
-"""Keys of a sender that are known before it uses them: who has heard nothing of it for so many still understands it."""
+"""Keys of a sender that are derived in advance, for a sender that was not heard while it switched keys, perhaps several times."""
 
 KEY = 32
 
-_forks = 0  # from the first of our processes to this one
+_forks = 0  # how many forks lie between the original process and this one
 
 
 def _forked() -> None:
@@ -63,11 +63,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class Forged(Exception):
-    """A datagram that is not what it claims to be, with the reason that is counted."""
+    """A datagram was not authentic or not allowed; the argument is the reason under which it is counted."""
 
 
 def derive(secret: Buffer, *labels: bytes | str) -> bytes:
-    """A key of its own for every purpose: HMAC-SHA-256 over the labels, each with its length."""
+    """Derive a separate key for each purpose: HMAC-SHA-256 over the labels, each with its length."""
     message = bytearray()
     for label in labels:
         octets = label.encode() if isinstance(label, str) else label
@@ -76,7 +76,7 @@ def derive(secret: Buffer, *labels: bytes | str) -> bytes:
 
 
 def load_ciphers() -> None:
-    """Raise a clear error where the package with the ciphers is missing."""
+    """Raise a clear error if the package with the ciphers is missing."""
     try:
         import cryptography.hazmat.primitives.ciphers.aead  # noqa: F401
     except ImportError:
@@ -84,14 +84,14 @@ def load_ciphers() -> None:
 
 
 class NotPickled:
-    """Something with keys in it, which stay in the memory of this process."""
+    """An object that holds keys, which must not leave the memory of this process."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("keys are not pickled")
 
 
 class _Epoch:
-    """One key of a sender, and what both sides derive from it."""
+    """One key of a sender, and the values that both sides derive from it."""
 
     __slots__ = ("_ciphers", "id", "number", "secret")
 
@@ -118,7 +118,7 @@ class _Epoch:
 
 
 class SendingKey:
-    """Seals what one process sends, to those who have the same key."""
+    """Seals datagrams of one process, for receivers that have the same key."""
 
     __slots__ = ("_counter", "_epoch", "_forks", "_kind", "_since")
 
@@ -131,11 +131,11 @@ class SendingKey:
 
     @property
     def secret(self) -> bytes:
-        """What opens everything from the key in use on, and nothing from before."""
+        """The secret that opens everything sealed under the key in use and later ones, and nothing from before."""
         return self._epoch.secret
 
     def seal(self, data: Buffer, now: float) -> Buffer | list[Buffer]:
-        if self._forks != _forks:  # it would seal with the same numbers as the process that it came from
+        if self._forks != _forks:  # this process and its parent would use the same counters
             raise UsageError(
                 "a member of a secured group does not go on in a forked process: join there anew"
             )
@@ -150,15 +150,15 @@ class SendingKey:
 
 
 class ReceivingKey:
-    """Opens what one process has sealed, each datagram once."""
+    """Opens the datagrams that one process has sealed, each once."""
 
     __slots__ = ("_epochs", "_newest", "_table", "_windows", "owner")
 
     def __init__(self, secret: bytes, owner: Any, table: "dict[bytes, ReceivingKey]") -> None:
-        """`owner`: whose it is, for whoever opens. `table`: where it is found by the ids that datagrams say."""
+        """`owner`: the sender that has the key, as the caller of `open` knows it. `table`: maps the key ids in datagrams to receiving keys."""
         self._epochs: dict[bytes, _Epoch] = {}
         self._windows: dict[bytes, _Window] = {}
-        self._newest = -1  # the newest epoch of which something has come
+        self._newest = -1  # the newest epoch of which a datagram was opened
         self._table = table
         self.owner = owner
         self._learn(_Epoch(secret))
@@ -166,16 +166,16 @@ class ReceivingKey:
 
     @property
     def is_used(self) -> bool:
-        """Whether anything has come that was sealed with it."""
+        """Whether a datagram sealed with this key was opened."""
         return self._newest >= 0
 
     def forget(self) -> None:
-        """Nothing is opened with it any more."""
+        """Remove the key from the table: nothing is opened with it any more."""
         for key_id in self._epochs:
             self._table.pop(key_id, None)
 
     def open(self, data: Buffer, kind: int, key_id: bytes, counter: int) -> bytes:
-        """What was sealed; Forged if nobody with the key has sealed it, or it was opened before."""
+        """Return the contents; Forged if they were not sealed with this key, or the datagram was opened before."""
         window = self._windows[key_id]
         if window.has(counter):
             raise Forged("replayed")
@@ -183,13 +183,12 @@ class ReceivingKey:
         view = memoryview(data)
         try:
             plain = epoch.cipher(kind).decrypt(NONCE.pack(0, counter), view[HEAD.size :], view[: HEAD.size])
-        except (
-            Exception
-        ):  # InvalidTag, or too short to have one: a module that is imported late has no name here
+        except Exception:
+            # InvalidTag, or the datagram is too short to have a tag. The module is imported late, so the exception has no name here.
             raise Forged("forged") from None
         window.add(counter)
         if epoch.number > self._newest:
-            # Its sender has gone on: what is older than the key before this one is forgotten.
+            # Its sender has switched to this key: forget all keys older than the one before it.
             self._newest = epoch.number
             self._reach()
             for old in [each for each in self._epochs.values() if each.number < epoch.number - 1]:
@@ -197,7 +196,7 @@ class ReceivingKey:
         return plain
 
     def _reach(self) -> None:
-        """Know the keys that may come next."""
+        """Derive the keys that the sender may use next."""
         last = max(self._epochs.values(), key=lambda epoch: epoch.number)
         while last.number < self._newest + EPOCHS_AHEAD:
             last = last.next()
@@ -209,16 +208,16 @@ class ReceivingKey:
 
 
 class _Window:
-    """Which counters of one key have come."""
+    """The counters of one key that were seen: the replay window."""
 
     __slots__ = ("_bits", "_top")
 
     def __init__(self) -> None:
-        self._top = -1  # the newest
-        self._bits = 0  # bit k: the one k before it has come
+        self._top = -1  # the newest counter
+        self._bits = 0  # bit k: the counter k below the newest was seen
 
     def has(self, counter: int) -> bool:
-        """Whether it has come, or is too old to tell."""
+        """Whether the counter was seen, or is too old to tell."""
         behind = self._top - counter
         return behind >= WINDOW or (behind >= 0 and bool(self._bits >> behind & 1))
 

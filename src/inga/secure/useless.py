@@ -1,7 +1,7 @@
-"""What came of late that was of no use to anybody, by where it came from: for whoever can keep more of it out.
+"""Counts of useless datagrams by source address: for the filter in the kernel that keeps out more of them in a flood.
 
-Counted are datagrams that are not opened, those of views that are over, and what processes say that are in no view of ours.
-Words of handshakes are counted apart, whoever says them, since anybody may have a reason to.
+Useless are datagrams that cannot be opened, those of closed views, and those of processes that are not members of our view.
+Handshake messages of all senders are counted separately, since any process may have a reason to send them.
 """
 
 from collections.abc import Hashable
@@ -10,11 +10,11 @@ from inga.secure.whereabouts import Whereabouts
 from inga.stack.guard import Useless
 
 PLACES_MAX = 1024
-"""Addresses that are counted one by one; of more, only how much came."""
+"""Addresses that are counted one by one; datagrams from all others are counted together."""
 
 
 class SecuredSenders:
-    """Who sends to a process: those that it knows, and others, whose datagrams are counted until somebody asks."""
+    """The addresses of senders that a secured process knows, and counts of useless datagrams since they were last read."""
 
     def __init__(self, whereabouts: Whereabouts, words_begin: bytes) -> None:
         self._whereabouts = whereabouts
@@ -25,16 +25,16 @@ class SecuredSenders:
 
     @property
     def members(self) -> frozenset[str]:
-        """From where members of the view in force send, as `host:port`."""
+        """The addresses from which members of the view in force send, as `host:port`."""
         return self._whereabouts.of_members
 
     @property
     def visitors(self) -> frozenset[str]:
-        """From where others do who have proven who they are."""
+        """The addresses from which other authenticated processes send."""
         return self._whereabouts.all - self._whereabouts.of_members
 
     def note(self, address: Hashable) -> None:
-        """Something of no use came from there."""
+        """Count a useless datagram from that address."""
         by_place = self._by_place
         count = by_place.get(address, 0)
         if count or len(by_place) < PLACES_MAX:
@@ -43,7 +43,7 @@ class SecuredSenders:
             self._elsewhere += 1
 
     def useless(self) -> Useless:
-        """What was counted since this was asked last."""
+        """Return the counts since the last call, and reset them."""
         counted = Useless(self._by_place, self._elsewhere, self.words)
         self._by_place, self._elsewhere, self.words = {}, 0, 0
         return counted

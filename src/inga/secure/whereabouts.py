@@ -1,49 +1,48 @@
-"""From where those speak who have proven who they are: whoever filters what comes in asks for it.
+"""The addresses from which authenticated processes send, for the filter of incoming datagrams.
 
-over a channel     believed, up to a few places of each process
-in a view          one place of each member. Where it speaks over its channel is believed first, and another only when nothing
-                   has come from there for a while: a stranger can repeat what is said to everybody, and be heard where that
-                   was lost
+over a channel     believed, up to a few addresses of each process
+in a view          one address of each member: first the one from which it uses its channel; another one replaces it only after a while
+                   without traffic from the first, since a stranger can repeat datagrams that were sent to all, from its own address
 """
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Protocol
 
 MOVED = 1.0
-"""Seconds for which a member has to be silent where it was before it is believed to speak from elsewhere."""
+"""Seconds without traffic from a member's known address before another address of it is believed."""
 
 
 class Located(Protocol):
-    """Somebody with a name and an address: a channel."""
+    """Something with a name and an address: a channel."""
 
     name: str
     address: Hashable
 
 
 class Whereabouts:
-    """Whose large datagrams are let in."""
+    """The addresses from which large datagrams are accepted."""
 
     def __init__(self, by_name: Mapping[str, Located], by_address: Mapping[str, Located]) -> None:
-        """The channels, by the names and by the addresses of the others; say so when addresses come or go."""
+        """The channels, by name and by address; the owner of `by_address` sets `has_changed` when addresses come or go."""
         self._by_name = by_name
         self._by_address = by_address
         self.members: frozenset[str] = frozenset()  # names in the view in force
         self._speaks: dict[
             str, tuple[Hashable, float]
-        ] = {}  # where each member does in views, and when it did last
+        ] = {}  # the address from which each member sends in views, and when it last did
         self._all: frozenset[str] = frozenset()
         self._of_members: frozenset[str] = frozenset()
-        self.has_changed = False  # since that was made
+        self.has_changed = False  # since the two sets were made
 
     @property
     def all(self) -> frozenset[str]:
-        """As `host:port`; the same object until it changes."""
+        """All these addresses, as `host:port`; the same object until they change."""
         self._look()
         return self._all
 
     @property
     def of_members(self) -> frozenset[str]:
-        """Those of them from where members of the view in force speak."""
+        """Those of them from which members of the view in force send."""
         self._look()
         return self._of_members
 
@@ -56,18 +55,18 @@ class Whereabouts:
         of_members = {
             place for place, channel in self._by_address.items() if channel.name in self.members
         } | speak
-        # The other set counts as well: whose places these are may change while the places stay.
+        # Compare the second set as well: the owners of addresses may change while the addresses stay.
         if places != self._all or of_members != self._of_members:
             self._all, self._of_members = frozenset(places), frozenset(of_members)
 
     def enter(self, members: Iterable[str]) -> None:
-        """These are in the view in force; who was in another before has kept its keys, and is nobody."""
+        """Note the members of the view in force. Former members still have keys of their views, but are not members any more."""
         self.members = frozenset(members)
         self._speaks = {name: known for name, known in self._speaks.items() if name in self.members}
         self.has_changed = True
 
     def hear(self, name: str, address: Hashable, now: float) -> None:
-        """Somebody of that name has said something in a view."""
+        """A member of that name has sent a datagram in the view, from that address."""
         known = self._speaks.get(name)
         if known is None:
             if name not in self.members:
@@ -82,5 +81,5 @@ class Whereabouts:
 
 
 def as_text(address: Hashable) -> str:
-    """An address as people write it: members say it so, and sockets as a pair."""
+    """Return an address as `host:port`, as members write it; sockets give it as a pair."""
     return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)

@@ -1,1 +1,1 @@
-"""What all orders have in common: who is here, which view is in force, and who holds the group up."""
+"""What all orders have in common: which members are present, which view is in force, and which members hold the group up."""

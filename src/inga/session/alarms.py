@@ -1,8 +1,8 @@
-"""Timers of a layer, of which the stack sees the next, and waits that grow while nothing comes of them.
+"""Timers of a layer, of which the stack sees only the next, and waits with exponential backoff.
 
-An alarm is known by a key. Setting one costs a push onto a heap; one that is set anew leaves its old entry behind,
-which counts for nothing when its time comes. So an alarm that is wanted later than it was set need not be touched:
-whoever handles it sees that it came too soon, and sets it again. When most entries are old ones the heap is rebuilt:
+An alarm is identified by a key. Setting one costs a push onto a heap; setting it again leaves the old entry behind,
+which is ignored when its time comes. An alarm that turns out to be needed later than it was set can be left alone:
+its handler sees that it fired too soon, and sets it again. When most entries are stale the heap is rebuilt;
 alarms far ahead that are set and cleared for every message would otherwise fill it.
 """
 
@@ -24,13 +24,13 @@ WAIT_MAX = 8.0
 """The longest wait of a repetition, in multiples of the first."""
 
 STALE_MIN = 64
-"""Entries of which most may be old ones: a heap so small is not worth rebuilding."""
+"""Entries that the heap may have beyond twice the number of alarms: a heap so small is not worth rebuilding."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Backoff:
-    """How long to wait before one thing is repeated: twice as long each time, up to a limit, and a random
-    part longer, so that members that began together do not go on together."""
+    """The wait before each repetition of one thing: twice as long each time, up to a limit, plus a random
+    part, so that members that began together do not repeat in step."""
 
     __slots__ = ("_jitter", "_most", "_next", "first")
 
@@ -41,7 +41,7 @@ class Backoff:
         self._next = first
 
     def start(self) -> float:
-        """The wait before the first repetition; what follows begins anew."""
+        """Return the wait before the first repetition, and restart the backoff."""
         self._next = grown(self.first, self._most)
         return self.first
 
@@ -50,19 +50,20 @@ class Backoff:
         self._next = self.first
 
     def next(self, rng: Rng) -> float:
-        """The wait before another repetition."""
+        """Return the wait before another repetition."""
         wait = self._next * (1 + self._jitter * rng.random())
         self._next = grown(self._next, self._most)
         return wait
 
 
 class Alarms:
-    """Times by key."""
+    """The alarms of one layer: the time of each, by its key."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, AlarmKey]] = []
         self._set: dict[AlarmKey, float] = {}
-        self._waits: dict[AlarmKey, float] = {}  # of repetitions, where they have grown
+        # The next wait of each repetition that was scheduled by `again`.
+        self._waits: dict[AlarmKey, float] = {}
 
     def set(self, key: AlarmKey, due: float) -> None:
         if self._set.get(key) != due:
@@ -79,13 +80,13 @@ class Alarms:
             self.set(key, due)
 
     def again(self, key: AlarmKey, now: float, wait: float) -> None:
-        """Set it to repeat a question that brought no progress: later each time."""
+        """Set it to repeat a question that brought no progress; the wait grows each time."""
         last = self._waits.get(key, wait)
         self.set(key, now + last)
         self._waits[key] = grown(last, WAIT_MAX * wait)
 
     def wait(self, key: AlarmKey, first: float) -> float:
-        """How long the next repetition waits."""
+        """Return how long the next repetition waits."""
         return self._waits.get(key, first)
 
     def progress(self, key: AlarmKey) -> None:
@@ -101,7 +102,7 @@ class Alarms:
         return key in self._set
 
     def due(self, now: float) -> Iterator[AlarmKey]:
-        """The keys of alarms that are due, each once; a handler may set its alarm again meanwhile."""
+        """Yield the keys of alarms that are due, each once, and clear them; a handler may set its alarm again meanwhile."""
         heap = self._heap
         while heap and heap[0][0] <= now:
             time, key = heappop(heap)
@@ -111,12 +112,12 @@ class Alarms:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is any."""
+        """Whether any alarm is set."""
         return bool(self._set)
 
     @property
     def next(self) -> float | None:
-        """The earliest time at which something is due."""
+        """The earliest time at which an alarm is due."""
         heap, times = self._heap, self._set
         if not times:
             heap.clear()

@@ -1,7 +1,7 @@
-"""One without a view asks to be let into one: a newcomer, or a member that the others have left behind.
+"""How a process without a view asks for admission: a newcomer, or a member that the others have left behind.
 
-It says whom it asks, so that no two parts of a group take it in. Who knows nobody to ask is answered by every leader,
-and asks the first that it hears; one that lets it wait is given up for whoever answers next.
+Its request names the leader that it asks (its host), so that no two parts of a group admit it. A process that knows no leader is answered by
+every leader, and asks the first one that it hears; a host that lets it wait is given up for the next leader that answers.
 """
 
 from typing import Any, NamedTuple
@@ -11,21 +11,21 @@ from inga.model.view import Member
 from inga.session.description import named
 
 HOST_FOR = 0.5
-"""Seconds for which one leader is asked, before anybody else is."""
+"""Seconds for which one leader is asked before another one is."""
 
 
 class Was(NamedTuple):
-    """What one that is without a view was before."""
+    """The former membership of a process that has no view any more."""
 
     member: Member
-    tag: int  # of the view that it was in
-    bound: tuple[int, ...]  # who led changes of it to which it had agreed
-    part: tuple[str, ...]  # all with whom it left that view, if all did
+    tag: int  # of the view that it gave up
+    bound: tuple[int, ...]  # the leaders of changes of that view to which it had agreed
+    part: tuple[str, ...]  # the members that left that view together with it, if all did
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Asking:
-    """Whom we ask, and since when."""
+    """Which host we ask, and since when."""
 
     __slots__ = ("_host", "_since")
 
@@ -38,18 +38,18 @@ class Asking:
         return self._host
 
     def gives_up(self, now: float) -> bool:
-        """Whether whoever was asked has let us wait for too long: nobody is asked from now on."""
+        """Whether the host has let us wait for too long; if so, we have no host from now on."""
         if self._host is None or now - self._since < HOST_FOR:
             return False
         self._host = None
         return True
 
     def forgive(self, late: float) -> None:
-        """We were away for so many seconds: whoever is asked has not let us wait meanwhile."""
+        """Our process was not running for so many seconds: do not hold them against the host."""
         self._since += late
 
     def heard(self, leader: tuple[str, int], now: float) -> bool:
-        """A leader says that it is there; whether we ask it from now on."""
+        """Handle the announcement of a leader; return whether we ask it from now on."""
         if self._host is not None:
             return False
         self._host, self._since = leader, now
@@ -64,8 +64,8 @@ class Asking:
         wants: str,
         was: "Was | None" = None,
     ) -> dict[str, Any]:
-        """What one says that wants to be let in; `view` is the number of the last one that it was in, `wants` the kind of
-        state that it lacks, `was` what it has given up there."""
+        """Return the contents of a request for admission. `view` is the number of the last view in which the process was, `wants` the
+        kind of state that it lacks, `was` the membership that it gave up there."""
         self.gives_up(now)
         return {
             **named(member),

@@ -1,26 +1,27 @@
-"""Views that change: members join, leave or fail, or the group takes another recipe. One way for all of it.
+"""View changes: members join, leave or fail, or the group takes another recipe. One procedure for all of these.
 
 The member of lowest index that is neither gone nor suspected leads, one change at a time, and repeats what is not
-answered. The view in force is *closed*: nothing more is sent in it, everybody who stays gets everything that any of them
-has, and then all go on in the next one, in which everything is counted anew.
+answered. The view in force is *closed*: nothing more is sent in it, every member that stays gets all packets that any of them
+has, and then all go on in the next view, in which everything is counted anew.
 
-    newcomer   hello                       to all, until it is welcome
-    anybody    use                         to the leader: please, another recipe
-    leader     flush                       the next view; stop sending, say what you have sent, and have of those who are gone
-    all        flushed                     so much; once more when all of it has left
-    leader     cut                         what you lack of those who are gone, and who has it; then all that was sent
-    all        want                        to whoever has it, who sends it again in the name of its sender
-    all        reached                     everything is here; whoever had to say more meanwhile, in answer to what was
-                                           under way, makes the leader ask once more
-    leader     install                     in the new view, which alone is reason enough to install it; `welcome` for newcomers
+    newcomer   hello                       to all, until it gets `welcome`
+    member     use                         to the leader: a request for another recipe
+    leader     flush                       the next view; stop sending, report what you have sent, and have of departed members
+    all        flushed                     the report; once more when all that was sent has left
+    leader     cut                         what you lack of departed members, and who has it; how much every member has sent
+    all        want                        to a member that has such packets, which sends them again in the name of their sender
+    all        reached                     everything up to the cut is here; if a member had to send more meanwhile, in answer to
+                                           a call in progress, the leader asks all once more
+    leader     install                     in the new view; any packet of that view is reason enough to install it; newcomers
+                                           get `welcome`
     all        installed
-    newcomer   renew                       to the leader: please, another view of the same members; see `transfer`
+    newcomer   renew                       to the leader: a request for another view of the same members; see `transfer`
 
-Whoever goes on the way, the leader among them, makes it begin again with fewer: attempts are numbered, and a later one
-ends an earlier one. A member that has installed the next view already says so to whoever still asks about the old one;
-nobody installs it before all who are to be in it have reached the cut, so that those who go on together have delivered
-the same. Who cannot follow another recipe says `cannot`; then the leader tells all that it is `refused`, and they go on
-as before.
+If any member goes meanwhile, the leader included, the change begins again without it: attempts are numbered, and a later one
+ends an earlier one. A member that has installed the next view already says so to members that still ask about the old one;
+nobody installs it before all members that will be in it have reached the cut, so that members that go on together have delivered
+the same. A member that does not know the new recipe answers `cannot`; then the leader tells all that the request is `refused`, and
+they go on as before.
 
 Rejected: to let members join while everything goes on, with counts that begin where each member was when it heard of the
 newcomer. Then the view is installed at another place of the order at each member, nobody can say what was delivered in
@@ -50,18 +51,18 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 ATTEMPTS_MAX = 1024
-"""Attempts by which another member can be ahead of us: each has its reason, and a later one ends it within moments."""
+"""Attempts that another member may be ahead of us: each attempt has a cause, and is soon ended by a later one."""
 
 VIEWS_MAX = 1 << 20
-"""Views by which another part of the group can be ahead of ours."""
+"""Views that another part of the group may be ahead of ours."""
 
 DISSOLVES = 3
-"""Times that members are told at once that they are let go."""
+"""Copies of `dissolve` that are sent at once, since it is not repeated later."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Changes:
-    """Leads view changes, and follows; part of the session."""
+    """Leads view changes, and takes part in those that others lead; part of the session."""
 
     def __init__(self, session: "Session", build: BuildByName | None, accepts: Accepts | None) -> None:
         self._session = session
@@ -70,24 +71,26 @@ class Changes:
         self._numbers = ReservedNumbers()
         self._questions = Questions(session, self._answer)
         self.wishes = Wishes(session, self._questions, build)
-        self.attempt = 0  # the latest that we know of in this view
+        self.attempt = 0  # the latest attempt that we know of in this view
         self._change: Leading | None = None  # the change that we lead
-        self.closing: ClosingView | None = None  # the change that we follow
+        self.closing: ClosingView | None = None  # the change in which we take part, as its leader too
         # As the leader: members that may not have installed the view in force.
         self._unaware: set[int] = set()
-        # Members that spoke in a closed view, or in none while we are paused, and were told so, since the last tick.
+        # Members that sent in a closed view, or outside all views while we are paused, and were answered since the last tick.
         self._reminded: set[tuple[str, int]] = set()
-        self.cuts: list[int] = []  # of each process, what it had sent in views that are closed: for a trace
-        self._dissolves: tuple[str, int] | None = None  # as the leader: who leads the part that takes us in
-        self._is_held = False  # more is about to be said
-        self._is_put_off = False  # as the leader: a change waits until everybody was met
+        self.cuts: list[int] = []  # how much each process had sent in closed views: for a trace
+        # As the leader: the leader of the other part that admits our members.
+        self._dissolves: tuple[str, int] | None = None
+        self._is_held = False  # several members are being removed: no new attempt before all are
+        # As the leader: a change waits until all founders were met, or a merging part is complete.
+        self._is_put_off = False
         self.wake = NEVER
 
     @property
     def stack(self) -> Stack:
         return self._session.stack
 
-    # What happens
+    # Events
 
     def propose(self, recipe: str, done: Done) -> None:
         """Ask for another recipe in the whole group."""
@@ -97,7 +100,7 @@ class Changes:
 
     @property
     def settled(self) -> bool:
-        """Whether no change is under way."""
+        """Whether no change is in progress."""
         is_idle = self._change is None and self.closing is None
         return is_idle and not self.wishes.is_open and not self._unaware
 
@@ -112,7 +115,7 @@ class Changes:
         if led is not None:
             self._unaware = set(self.stack.others)
             self._questions.tell(None, "install", number=view.number)
-        elif view.attempt and self.leads:  # we have founded it, or are alone
+        elif view.attempt and self.leads:  # we have founded the group, or are alone
             self._unaware = set(self.stack.others)
             self._questions.begin()
         elif view.attempt:
@@ -123,7 +126,7 @@ class Changes:
         self.wake = self.stack.now if view.attempt else NEVER
 
     def gone(self, member: int) -> None:
-        """A member has left or failed. Whatever is under way begins again without it."""
+        """A member has left or failed: a change in progress begins again without it."""
         self._unaware.discard(member)
         is_slow = member in self._session.slow.expelled
         self._door.part_with(self.stack.view.members[member], is_slow=is_slow)
@@ -133,7 +136,7 @@ class Changes:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Several members are gone at the same time: that is one change."""
+        """Remove several members at the same time, in one change."""
         self._is_held = True
         try:
             yield
@@ -142,25 +145,25 @@ class Changes:
         self._work()
 
     def dismiss(self, name: str, incarnation: int) -> bool:
-        """Somebody says goodbye who is no member: a newcomer that has thought better of it, or a former member."""
+        """Handle the goodbye of a process that is not a member: a newcomer that withdraws, or a former member; return whether it is the latter."""
         return self._door.dismiss(name, incarnation)
 
     @property
     def leads(self) -> bool:
-        """Whether it is for us to lead changes of the view in force."""
+        """Whether we lead changes of the view in force."""
         return self.leader == self.stack.me
 
     def dissolve(self, host: tuple[str, int]) -> None:
-        """As the leader: close this view and let everybody go, who then ask the leader of another part to let them in."""
+        """As the leader: close this view and dissolve it; its members then ask `host`, the leader of another part, for admission."""
         if self._dissolves is None:
             self._dissolves, self._change = host, None
             self._work()
 
     def leave_home(self, host: tuple[str, int] | None = None, tag: int | None = None) -> None:
-        """We are in no view from now on; `host` is asked to let us into another. `tag`: of the view that we give up, if that is
+        """Give our membership up: we are in no view from now on, and ask `host` for admission. `tag`: of the view that we give up, if that is
         not the one in force."""
         if self.stack.views.next is not None:
-            return  # we are in another one already
+            return  # we were admitted to another view already
         part = () if host is None or self.closing is None else self.closing.view.names
         self.closing = self._change = self.wishes.request = None
         self._unaware.clear()
@@ -169,7 +172,7 @@ class Changes:
         self.wake = NEVER
 
     def enter(self, view: View, told: Told) -> None:
-        """One that was without a view is in one, and was told this about it."""
+        """We had no view, and were admitted to this one: install it, with what its `welcome` told."""
         self.cuts = cuts = told.numbers("cuts")
         if self.stack.guard is not None:
             secret = self.stack.guard.unwrap(host_told(told, view), told.text("secret"))
@@ -182,11 +185,11 @@ class Changes:
         self.stack.views.install(view, layers, None, cuts)
 
     def go_on_alone(self) -> None:
-        """Nobody lets us in: we go on in a view of our own, as the new member that we wanted to be. What we had not
+        """Nobody has admitted us: go on in a view of our own, under our new incarnation. What we had not
         delivered in the view that we left is lost for us."""
         stack = self.stack
         if stack.views.next is not None:
-            return  # somebody has just let us in
+            return  # we have just been admitted
         before = stack.view.members[stack.me]
         (mine,) = self._numbers.reserve(stack, [stack.member])
         view = replace(
@@ -207,12 +210,12 @@ class Changes:
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
 
     def ahead(self, number: int) -> None:
-        """A member that is in the next view knows that every member has reached the cut."""
+        """A packet of the next view has come: its sender has installed that view, so every member has reached the cut."""
         if self.closing is not None and self.closing.reached:
             self._install(self.closing)
 
     def late(self, view: View, source: int, address: Hashable) -> None:
-        """A member of a view that is closed speaks in it: it does not know of the next, or is not in it."""
+        """Answer a member that has sent in a closed view: it has not heard of the next view, or is not in it."""
         if source >= len(view):
             return
         person = view.members[source]
@@ -222,10 +225,10 @@ class Changes:
         member, spoken_in = self.stack.view.index(person), self.stack.wire.tag_of(view)
         say_excluded, is_slow = self._session.presence.say_excluded, self._door.was_slow(person)
         if member is None:
-            # Who was excluded from it as well, or let go, does not know what became of the others.
+            # A member that was itself excluded from the next view, or let go, does not know what became of the others.
             if not self.stack.views.was_another(view):
                 say_excluded(person, spoken_in, address, is_slow=is_slow)
-        elif view is self.stack.view:  # the view in which it speaks goes on without it
+        elif view is self.stack.view:  # the view in which it sent is still in force, without it
             if self._session.quorum.is_primary and not self._session.parts.is_homeless:
                 say_excluded(person, spoken_in, address, self.leader, is_slow=is_slow)
         elif member != self.stack.me:
@@ -239,22 +242,22 @@ class Changes:
         self._work()
 
     def turn(self) -> None:
-        """What has come in this turn may be all that was missing."""
+        """A packet of this turn may have completed the change in progress."""
         if self.closing is not None or self._is_put_off or self.wishes.renews:
             self._work()
 
     def hear(self, src: int, told: Told) -> None:
-        """Handle a session message of a member; WireError if its content cannot be right."""
+        """Handle a control message of a member; WireError if its content is invalid."""
         self._answer(told.do, src, told)
         self._work()
 
     def hear_newcomer(self, told: Told, address: Hashable) -> None:
-        """Somebody asks to be let in."""
+        """Handle a request for admission."""
         if told.do != "hello":
             raise WireError("stranger", f"not a member, and says {told.do!r}")
         if self._session.quorum.is_paused:
-            # Nobody can be let in. One that has been, and has not heard of it, may be all that is missing, and who would tell
-            # it may be gone: whoever hears it does.
+            # Nobody can be admitted. But a member that has not heard of its admission may be all that is missing for a majority, and the
+            # leader that would tell it may be gone: so every member that hears it does.
             member = self._session.quorum.turn_away(told, address)
             if member is not None and told.identity not in self._reminded:
                 self._reminded.add(told.identity)
@@ -262,17 +265,17 @@ class Changes:
                 self.wake_soon()
             return
         if self._dissolves is not None or self._session.parts.is_homeless:
-            return  # not ours to answer
+            return  # we admit nobody now
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
         if not host and is_ours:
-            # Who speaks to one address at a time may know none but ours.
+            # A newcomer that sends to single addresses may know no other address than ours.
             if self.leads or told.text("address"):
                 self._session.answer(address, "part", **self._session.parts.part())
                 return
             if not told.number("view") and self._session.silence.stands_in(self.leader):
                 self._session.answer(address, "soon", **named(Member(*told.identity)))
         if not self.leads or (host and host != [self.stack.member.signed]):
-            return  # another one is asked
+            return  # it asks another member
         if told.number("view") > self.stack.view.number + VIEWS_MAX:
             raise WireError("malformed", "a view far beyond ours")
         member = self._door.look(told, address)
@@ -280,7 +283,7 @@ class Changes:
             self._welcome(member, address)
         self._work()
 
-    # The work to be done, again and again until it is
+    # The work in progress, repeated until it is done
 
     def _work(self) -> None:
         if self._is_installing or self._is_held or self.stack.leaving or self._session.parts.is_homeless:
@@ -305,12 +308,12 @@ class Changes:
         self.wake_soon()
 
     def wake_soon(self, *, at_once: bool = False) -> None:
-        """There may be something to ask, or to ask again."""
+        """Set the alarm by which open questions are asked, or asked again."""
         if at_once:
             self.wake = self.stack.now
         elif self.settled and not self._reminded and not self._is_put_off:
             self.wake = NEVER
-        elif self.wake == NEVER:  # answers that keep coming do not put off what has to be repeated
+        elif self.wake == NEVER:  # a set alarm stays, or a stream of answers could put off repetitions
             self.wake = self._questions.next_wake()
 
     @property
@@ -318,7 +321,7 @@ class Changes:
         return self.closing is not None and self.closing.installing
 
     def _look_for_work(self) -> None:
-        """As the leader: is there a reason for another view?"""
+        """As the leader: begin a change, if there is a reason for another view."""
         stack, request = self.stack, self.wishes.wanted()
         newcomers, number = self._door.newcomers(), self._door.highest_view
         is_waiting = self._door.is_gathering and self.closing is None
@@ -329,9 +332,9 @@ class Changes:
         if not newcomers and not is_shrinking and not is_wanted:
             self._is_put_off = is_waiting
             return
-        # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
-        # somebody is gone, the others go on without it, and let it in when it comes. One that was met, and has not told yet
-        # what layers have to know of it, is there: that is waited for.
+        # A founder that is not present yet would keep the view closed, so that no member can send, until it comes. If a member
+        # is gone, the others go on without that founder too, and admit it when it comes. A founder that was met, but whose greeting with
+        # the data that layers need has not come, is present, and is waited for.
         is_gathering = self.closing is None and self._session.presence.is_gathering
         unmet = {member for member in stack.peers if member not in stack.met}
         is_enough = self._session.silence.is_sure and self._session.quorum.is_enough(unmet)
@@ -367,7 +370,7 @@ class Changes:
         elif change.host is not None:
             for _ in range(
                 DISSOLVES
-            ):  # a member that does not hear it goes on alone, and hears of the other part then
+            ):  # a member that gets none of them goes on alone, and hears of the other part then
                 self._questions.tell(None, "dissolve", **change.key, host=[(*change.host, "")])
             self.leave_home(change.host)
         else:
@@ -389,7 +392,7 @@ class Changes:
         stack.views.install(view, closing.layers, closing.cut.most)
 
     def _welcome(self, person: Member, address: Hashable) -> None:
-        """Tell a newcomer that it is a member: in which view, and what was before."""
+        """Send a newcomer its `welcome`: the view in which it is a member, and the counts of earlier views."""
         if not self._questions.is_first(person.identity, "welcome"):
             return
         guard, secret = self.stack.guard, ""
@@ -397,7 +400,7 @@ class Changes:
             address = guard.address_of(person.name)
             found = guard.secret_for(person.name)
             if found is None:
-                return  # it is not known yet how to tell it in private
+                return  # there is no channel to it yet that can carry the secret
             secret = found
         what = {
             "cuts": self.cuts,
@@ -410,11 +413,11 @@ class Changes:
 
     @property
     def leader(self) -> int:
-        """Who leads changes of the view in force."""
+        """The member that leads changes of the view in force."""
         stack = self.stack
         return next(member for member in range(len(stack.view)) if member not in stack.left)
 
-    # What members say to each other
+    # Control messages of members
 
     def _answer(self, do: str, src: int, told: Told) -> None:
         answer = _ANSWERS.get(do)
@@ -444,7 +447,7 @@ class Changes:
         if closing is not None and closing.rank >= (src, view.attempt):
             return
         if any(member not in gone for member in range(src)) or src in gone:
-            return  # others come before that one
+            return  # another member leads before it
         stay = [index for index in range(len(stack.view)) if index not in gone]
         if [index for person in view.members if (index := stack.view.index(person)) is not None] != stay:
             raise WireError("malformed", "a view that does not follow this one")
@@ -467,7 +470,7 @@ class Changes:
         for member in sorted(gone - stack.left):
             stack.gone(member, failed=member in failed)
         if self.closing is not closing:
-            return  # that somebody is gone made us lead a change of our own
+            return  # that members are gone made us lead a change of our own
         states = self._session.transfer.report()
         self.closing = ClosingView(stack, self._questions, src, view, layers, gone, states)
         stack.views.expect(view)
@@ -506,7 +509,7 @@ class Changes:
             self._unaware.discard(src)
 
     def _on_dissolve(self, src: int, told: Told) -> None:
-        """Everybody in this view has the same: we ask to be let into that of another part."""
+        """All members of this view have delivered the same: ask the leader of another part for admission."""
         closing, host = self._followed(src, told), told.people("host")
         if len(host) != 1:
             raise WireError("malformed", "nobody to be asked, or several")
@@ -514,7 +517,7 @@ class Changes:
             self.leave_home(host[0][:2])
 
     def _on_cannot(self, src: int, told: Told) -> None:
-        """A member cannot follow to another recipe."""
+        """As the leader: a member cannot adopt the new recipe."""
         change, request, why = self._led(told), self.wishes.request, told.text("why")
         if change is not None and request is not None and change.view.recipe == request.recipe:
             self._change = None
@@ -530,12 +533,12 @@ class Changes:
         self.wishes.on_refused(asker, wish, why)
 
     def _led(self, told: Told) -> Leading | None:
-        """The change that a member speaks of, if we lead it."""
+        """The change to which a member's message refers, if we lead it."""
         change, key = self._change, key_of(told)
         return change if change is not None and change.key == key else None
 
     def _followed(self, src: int, told: Told) -> ClosingView | None:
-        """The change that a leader speaks of, if we follow it."""
+        """The change to which a leader's message refers, if we take part in it."""
         closing, key = self.closing, key_of(told)
         return closing if closing is not None and closing.key == key and src == closing.leader else None
 
@@ -554,4 +557,4 @@ _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
     "cannot": Changes._on_cannot,
     "refused": Changes._on_refused,
 }
-"""What members say to each other."""
+"""The handler of each control message of a view change."""

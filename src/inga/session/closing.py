@@ -1,7 +1,7 @@
-"""The end of a view, as each of its members goes through it.
+"""The end of a view, as each of its members carries it out.
 
-A member that is told to close its view says what it has sent and what it has of the members that are gone, fetches
-what it lacks of those from whoever has it, and says when everything that belongs to the view is here.
+A member that is asked to close its view reports what it has sent and which packets of departed members it has, fetches
+the ones it lacks from the members that have them, and reports when all packets of the view have arrived.
 """
 
 from typing import NamedTuple, Self
@@ -17,30 +17,31 @@ from inga.stack.stack import Stack
 from inga.wire.told import Told
 
 LENT_MAX = 64
-"""Packets that are sent for one that is gone, for one request; and runs of numbers in it that are looked at."""
+"""The most packets of a departed member that one request can fetch, and the most runs of sequence numbers in it that are read."""
 
 
 class Cut(NamedTuple):
-    """What has to be here before the next view."""
+    """The packets that a member must have before the next view."""
 
-    round: int  # 0: not everybody has sent everything; more: somebody had to say more, to answer what was under way
+    # 0: packets of some members have not left yet; above 1: a member had to send more, in answer to a call in progress.
+    round: int
     sent: list[int]  # packets of the order that each member has sent to us
-    counts: list[int]  # packets that carry them
-    most: list[int]  # packets of the order that each member has sent at all
-    dealt: dict[int, Holdings]  # of each member that is gone, what we lack, and who has it
-    whole: list[int]  # messages that each member has sent to everybody
+    counts: list[int]  # the packets that carry those
+    most: list[int]  # packets of the order that each member has sent in all
+    dealt: dict[int, Holdings]  # of each departed member, the packets that we lack, and who has them
+    whole: list[int]  # messages that each member has sent to all
     missed: dict[
         int, list[list[int]]
-    ]  # by member that was too slow: messages that each member has sent to it
-    lack: People  # who lacks a state in the next view, and who gives one: see `transfer`
+    ]  # for each member that was too slow: messages that each member has sent to it
+    lack: People  # who lacks a state in the next view, and who can give one: see `transfer`
     give: People
-    # Of each member that is gone, the highest number that anybody has released; empty: not known yet, or not asked for.
+    # Of each departed member, the highest number that any member has released; empty: not known yet, or not needed.
     released: list[int]
     secret: str = ""  # of the next view, in a secured group
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
-        """The cut in a leader's words, for a view of `n` members."""
+        """Read the cut that a leader has announced, for a view of `n` members."""
         released = told.numbers("released")
         if len(released) not in (0, n):
             raise WireError("malformed", "what was released of others than the members")
@@ -65,13 +66,13 @@ class Cut(NamedTuple):
 
 
 def key_of(told: Told) -> dict[str, int]:
-    """The fields by which members tell one change from others."""
+    """Return the fields by which members tell one change from others."""
     return {"number": told.number("number"), "attempt": told.number("attempt")}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ClosingView:
-    """What a member knows of the end of its view, and does for it."""
+    """One view change, at a member that takes part in it."""
 
     def __init__(
         self,
@@ -83,8 +84,8 @@ class ClosingView:
         gone: set[int],
         states: dict[str, str],
     ) -> None:
-        """`view` comes next, with these `layers`; `gone` are members of the view in force that are not in it. `states`: what
-        we say of those that we give and lack."""
+        """`view` comes next, with these `layers`; `gone` are members of the view in force that are not in it. `states`: the kinds of state
+        that we can give, and lack."""
         self._stack = stack
         self._questions = questions
         self.leader = leader
@@ -93,22 +94,23 @@ class ClosingView:
         self.layers = layers
         self.gone = gone
         self._states = states
-        self._sent: list[int] | None = None  # what we have sent, once all of it has left
+        self._sent: list[int] | None = None  # how much we have sent, once all of it has left
         self.cut: Cut | None = None
-        self._is_lent = False  # all that any member has of those that are gone has come
-        self._forgone = False  # what waits for something that nobody has was let go
-        self._conforms = False  # of those that are gone, we have released what any member has
-        self.reached = False  # everything is here
+        self._is_lent = False  # all packets of departed members that any member has have arrived
+        self._forgone = False  # the layers were told to go on without packets that no survivor has
+        # The layers were told to release as much of departed members as any member has.
+        self._conforms = False
+        self.reached = False  # all packets of the cut have arrived
         self.installing = False
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Which of two changes ends the other: a member that leads after another has outlived it, however many
+        """The change of higher rank ends the other: a member that leads after another one has outlived it, however many
         attempts that one made."""
         return self.leader, self.view.attempt
 
     def hear_cut(self, cut: Cut) -> None:
-        """The leader says what has to be here."""
+        """The leader has announced the cut: the packets each member must have before the next view."""
         if self.cut is not None and self.cut.round >= cut.round:
             return
         if not cut.dealt.keys() | cut.missed.keys() <= self.gone:
@@ -116,7 +118,7 @@ class ClosingView:
         self.cut, self.reached = cut, False
 
     def work(self) -> None:
-        """Say to the leader what it has to know by now."""
+        """Report our progress to the leader."""
         stack, cut = self._stack, self.cut
         if self._sent is None and not stack.chain.waiting:
             self._sent = stack.chain.order.sent()
@@ -129,8 +131,8 @@ class ClosingView:
             self._questions.ask({self.leader}, "reached", **self.key, **told)
 
     def _report(self) -> None:
-        """Say what we have of the members that are gone; and what we have sent, once all of it has left. It may have to
-        wait for what others get from us."""
+        """Report what we have of departed members, and how much we have sent, once all of it has left. That may have to wait
+        until other members have got packets of departed members from us, so the first report does not wait for it."""
         n, lender, round_ = len(self._stack.view), self._stack.chain.lender, int(self._sent is not None)
         if not self._questions.is_first(self.leader, "flushed", self.view.attempt, round_):
             return
@@ -156,11 +158,11 @@ class ClosingView:
         return count
 
     def _seen(self, member: int) -> int:
-        """The highest number of a member's that any layer has seen: a bound for all that will be delivered of it."""
+        """Return the highest number of a member that any layer here has seen; the highest of all members bounds what will be delivered of it."""
         return max([seen(member) for seen in self._stack.chain.hooks("seen")], default=0)
 
     def _released(self) -> tuple[list[int], bool]:
-        """The highest number of each member that is gone that was released here; whether we hold more of them."""
+        """Return the highest number of each departed member that was released here, and whether we hold more of their packets."""
         chain, n = self._stack.chain, len(self._stack.view)
         released = chain.hook("released")
         if released is None:
@@ -168,7 +170,7 @@ class ClosingView:
         return [released(m) if m in self.gone else 0 for m in range(n)], chain.hook("holds")()
 
     def _has_reached(self, cut: Cut) -> bool:
-        """Whether everything is here; what is not, we ask for."""
+        """Whether all packets of the cut have arrived; ask for the missing ones of departed members."""
         chain = self._stack.chain
         lender = chain.lender
         if lender is not None:
@@ -179,10 +181,10 @@ class ClosingView:
                 for gone in sorted(cut.dealt):
                     lender.bereft(gone)
         if not cut.round:
-            return False  # somebody has not sent everything yet
+            return False  # packets of some members have not left yet
         if lender is not None and not lender.come(cut.counts):
             return False
-        # If somebody else is gone meanwhile, its packets are not dealt yet: what waits for them waits for another attempt.
+        # If another member is gone meanwhile, its packets are not dealt yet: packets that wait for them wait for the next attempt.
         if cut.dealt and not self._forgone and self._stack.left <= self.gone:
             self._forgone = True
             for forgo in chain.hooks("forgo"):
@@ -191,12 +193,12 @@ class ClosingView:
             self._conforms = True
             for conform in chain.hooks("conform"):
                 conform(cut.released)
-        # What came last may have made us say more, as a relay does: that is counted once it has left, and no window keeps it.
+        # The last packets may have made us send more, as a relay does: those are counted once they have left, and no window holds them.
         has: bool = chain.order.has(cut.sent) and not chain.waiting
         return has
 
     def _has_borrowed(self, cut: Cut) -> bool:
-        """Whether all that was dealt to us has come; members that have the rest are asked for it."""
+        """Whether all packets dealt to us have arrived; ask the members that have the rest for it."""
         has_all = True
         for gone, dealt in cut.dealt.items():
             for holder, runs in self._stack.chain.lender.lacking(gone, dealt).items():
@@ -207,9 +209,9 @@ class ClosingView:
 
 
 def lend(stack: Stack, src: int, told: Told) -> None:
-    """A member wants packets that we have, of one that is gone: send them as they came, marked as lent."""
+    """Send a member packets of a departed member that we have: unchanged, and marked as lent."""
     lender, gone = stack.chain.lender, told.number("src")
-    runs = tuple(told.pairs("runs")[:LENT_MAX])  # each has a packet that we said we have, or more
+    runs = tuple(told.pairs("runs")[:LENT_MAX])  # each run has at least one packet that we reported to have
     if lender is None or gone not in stack.left:
         return
     batch = [packet.lent_to(src) for packet in lender.lend(gone, runs, src)[:LENT_MAX]]
@@ -222,7 +224,7 @@ def lend(stack: Stack, src: int, told: Told) -> None:
 
 
 def _check_dealt(rows: Holdings, n: int) -> None:
-    """What is dealt of one that is gone to one of `n` members: no holder lends more than it can have."""
+    """Validate what is dealt of a departed member to one of `n` members: no holder lends more than it can have."""
     lent = [0] * n
     for holder, low, high in rows:
         if holder >= n or not 0 < low < high or high - low > SPREAD_MAX - lent[holder]:

@@ -1,4 +1,4 @@
-"""A view in words that travel: what members tell each other of the next one, and newcomers of their first."""
+"""The description of a view in control messages: of the next view for members, of their first one for newcomers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,37 +9,37 @@ from inga.stack.stack import Stack
 from inga.wire.told import Told
 
 PROCESSES_MAX = 1 << 16
-"""Processes that ever were in a group that is traced: each of them has a number in every row, and in what newcomers are told."""
+"""Processes that a traced group may ever have had: each of them has a number in every row, and in the welcome to newcomers."""
 
 People = list[tuple[str, int, str]]
-"""Names, incarnations, and the kind of state that each of them gives or lacks: see `transfer`."""
+"""Members by name and incarnation, with the kind of state that each gives or lacks: see `transfer`."""
 
 
 def named(person: Member) -> dict[str, Any]:
-    """Who it is, wherever one member is spoken of; `Told.identity` reads it."""
+    """Return the fields that identify one member in any control message; `Told.identity` reads them."""
     return {"name": person.name, "incarnation": person.incarnation}
 
 
 def signed(person: Member, group: str, view: int) -> dict[str, Any]:
-    """The same of one that leaves: of which group, as its members know it, and which view."""
+    """Return the same fields with the digest of the group and the number of the view: for goodbyes and farewells."""
     return {**named(person), "group": group, "view": view}
 
 
 def parting(
     person: Member, group: str, view: int, *, itself: bool = False, bound: bool = False, birth: int = 0
 ) -> dict[str, Any]:
-    """A goodbye: of one that leaves, or (not `itself`) of one that it concerns. `bound`: it has agreed to a change. `birth`:
-    which process of that name leaves, where there may be two."""
+    """Return the fields of a goodbye: of the leaving member `itself`, or of another member that reports it. `bound`: the leaving member has
+    agreed to a change. `birth`: which process of that name leaves, where there may be two."""
     return {**signed(person, group, view), "itself": itself, "bound": bound, "birth": birth}
 
 
 def change_key(view: View) -> dict[str, int]:
-    """The fields by which members tell the change to this view from others."""
+    """Return the fields by which members tell the change to this view from others."""
     return {"number": view.number, "attempt": view.attempt}
 
 
 def described(view: View) -> dict[str, Any]:
-    """All that there is to know of a view."""
+    """Return all fields of a view, as a control message carries them."""
     return {
         "number": view.number,
         "attempt": view.attempt,
@@ -57,7 +57,7 @@ def described(view: View) -> dict[str, Any]:
 
 
 def host_told(told: Told, view: View) -> str:
-    """Who hands out that view and its secret; WireError if it is not in it."""
+    """Return the name of the member that hands out this view and its secret; WireError if it is not in the view."""
     host = told.text("host")
     if host not in view.names:
         raise WireError("impostor", "a view of others")
@@ -65,7 +65,7 @@ def host_told(told: Told, view: View) -> str:
 
 
 def view_told(told: Told, *, traced: bool = False) -> View:
-    """The view that was described; WireError if there can be none like that. `traced`: we keep a trace, whatever others do."""
+    """Read the view that a control message describes; WireError if it is impossible. `traced`: we keep a trace, whatever others do."""
     members = tuple(Member(*person) for person in told.people("members"))
     processes = tuple(told.numbers("processes", len(members)))
     total = told.number("total")
@@ -103,8 +103,8 @@ def next_view(
     recipe: str,
     parts: Sequence[tuple[str, ...]] = (),
 ) -> View:
-    """The view that follows the one in force: without the members that are gone, with those who come, who are `fresh`
-    processes of the trace; some of them may be other `parts` of the group."""
+    """Return the view that follows the one in force: without the members that are gone, with the newcomers, whose process numbers in the
+    trace are `fresh`. `parts`: the other parts of the group from which some of them come."""
     view = stack.view
     stay = [index for index in range(len(view)) if index not in stack.left]
     return View(

@@ -1,16 +1,16 @@
-"""The way between two members is bad, and others hear both: what they have to say to each other goes round by a third.
+"""Detours: where the path between two members is bad and a third member hears both, their datagrams travel by way of the third.
 
-Whoever does not hear a member that another one hears (see `silence`) sends a copy of all that is for it by that one:
+A member that does not hear another one, which a third one hears (see `silence`), also sends everything for it by way of the third:
 
-    pass       to the one in between: hand this datagram on to that member
-    passed     to the member that it is for, which reads it as if it had come by itself; it says whether its sender `needs`
-               an answer on the same way, as it hears nothing on the straight one
+    pass       to the member in between: forward this datagram to that member
+    passed     to the destination, which reads the datagram as if it had come directly; says whether its sender `needs`
+               an answer on the same path, since it hears nothing on the direct one
 
 So members whose cable is broken in one direction, or both, deliver, acknowledge, repair and change the view like all
-others; nobody who is healthy has to be excluded. It ends when both are heard on the straight way again, and with the view.
+others; no healthy member has to be excluded. A detour ends when both hear each other directly again, and with the view.
 
-Rejected: to lend what is missing at the end of a view only, as is done of those who are gone. Until then the two would
-deliver nothing of each other, and everybody's windows would fill.
+Rejected: to lend missing packets only at the end of a view, as is done for those of departed members. Until then the two would
+deliver nothing of each other, and the windows of all members would fill.
 """
 
 from typing import TYPE_CHECKING
@@ -27,21 +27,19 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Detours:
-    """Knows which members are reached by others; part of the session."""
+    """Knows which members are reached by way of others; part of the session."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._by: dict[int, int] = {}  # members that are reached by another, and by whom
-        self._passed: dict[int, float] = {}  # when something of a member was handed on to us last
-        self._straight: dict[int, float] = {}  # and when something came straight, before that
-        self._needed: dict[int, float] = {}  # when a member said last that it does not hear us
-        self._is_passing = False  # what is said now is on such a way already
-        self._is_reading = (
-            False  # what is read now came on one: nobody passes on what was, however deep it is packed
-        )
+        self._by: dict[int, int] = {}  # members that are reached by way of another, and that other member
+        self._passed: dict[int, float] = {}  # when a datagram of a member last came by way of another
+        self._straight: dict[int, float] = {}  # and when one had last come directly before that
+        self._needed: dict[int, float] = {}  # when a member last said that it needs answers by the detour
+        self._is_passing = False  # the packet being sent takes a detour already
+        self._is_reading = False  # the datagram being read came by one: a nested `passed` is not read
 
     def view(self) -> None:
-        """A view is installed, in which everybody has another index."""
+        """A view is installed, in which members have other indices."""
         self._by.clear()
         self._passed.clear()
         self._straight.clear()
@@ -53,12 +51,12 @@ class Detours:
         self._watch()
 
     def begin(self, member: int, by: int) -> None:
-        """That member is reached by another from now on."""
+        """Reach that member by way of another one from now on."""
         self._by[member] = by
         self._watch()
 
     def hears(self, member: int, within: float) -> bool:
-        """Whether something of it has come straight within so many seconds."""
+        """Whether a packet of the member has come directly within so many seconds."""
         return self._session.stack.now - self._heard_straight(member) < within
 
     def _heard_straight(self, member: int) -> float:
@@ -67,14 +65,14 @@ class Detours:
         return heard if is_straight else self._straight.get(member, -NEVER)
 
     def forgive(self, late: float) -> None:
-        """Our own alarm came late by so many seconds, which are held against nobody."""
+        """Our own alarm was late by so many seconds: do not hold them against others."""
         now = self._session.stack.now
         self._passed = {member: min(at + late, now) for member, at in self._passed.items()}
         self._straight = {member: min(at + late, now) for member, at in self._straight.items()}
         self._needed = {member: min(at + late, now) for member, at in self._needed.items()}
 
     def review(self, within: float) -> None:
-        """Whoever is heard straight again, and hears us, is reached straight again."""
+        """End the detours to members that we hear directly again, and that hear us."""
         now = self._session.stack.now
         self._by = {
             member: by
@@ -84,13 +82,13 @@ class Detours:
         self._watch()
 
     def on_pass(self, packet: Packet, told: Told) -> None:
-        """A member asks us to hand something on."""
+        """Forward a datagram that a member has sent by way of us."""
         to, needs = told.number("member"), told.flag("needs")
         if to in self._session.stack.peers and to != packet.src:
             self._say(to, "passed", packet.src, bytes(packet.body), needs=needs)
 
     def on_passed(self, packet: Packet, told: Told) -> None:
-        """Something of a member that we may not hear."""
+        """Read a datagram of another member that was forwarded to us."""
         stack, member = self._session.stack, told.number("member")
         if member not in stack.peers or member == packet.src or self._is_reading:
             return
@@ -104,7 +102,7 @@ class Detours:
         self._is_reading = True
         try:
             if stack.guard is not None and not stack.guard.is_sealed(datagram):
-                stack.wire.take([(datagram, None)])  # whoever handed it on has proven who it is
+                stack.wire.take([(datagram, None)])  # the member that forwarded it has proven who it is
             else:
                 stack.receive([(datagram, None)], now=stack.now)
         finally:
@@ -114,7 +112,7 @@ class Detours:
         self._session.stack.wire.tell_also(self._go_round if self._by else None)
 
     def _go_round(self, to: Address, datagram: Datagram) -> None:
-        """This was sent; those who do not get it that way get it by others."""
+        """Also send this datagram by way of others to the members that need a detour."""
         if self._is_passing:
             return
         within = self._session.silence.detect or 0.0

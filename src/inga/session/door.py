@@ -1,4 +1,4 @@
-"""Who asks to be let in: looked at here, refused or kept until the next view has it. The members' side of `newcomer`."""
+"""Requests for admission: validated here, then refused, or kept until the next view includes the newcomer. The members' side of `newcomer`."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
@@ -16,28 +16,28 @@ NAME_MAX = 255
 """Characters of a newcomer's name, of its address, and of the kind of state that it wants."""
 
 AT_ONCE_BYTES = 16 * 1024
-"""Bytes by which newcomers that come into one view make the words of the change longer, but for the first of them: these have
-to fit a datagram, whatever 64 newcomers are called."""
+"""Bytes by which all newcomers of one view may make the messages of the change longer; the first newcomer is always admitted. These messages
+have to fit a datagram, however long the names of 64 newcomers are."""
 
 REFUSED_MAX = 64
-"""Newcomers that are remembered as refused, and newcomers that wait."""
+"""Newcomers that are remembered as refused, and as many that wait."""
 
 FORMER_MAX = 256
-"""Former members that are remembered: a newcomer that was let in and taken for dead before it heard of that asks again."""
+"""Former members that are remembered: a newcomer that was admitted, and excluded before it heard of that, asks again."""
 
 ASKS_WITHIN = 2.0
-"""Seconds after which one that does not ask again has given up: many times the pause between two of its questions."""
+"""Seconds after which a newcomer that does not ask again has given up: many times the pause between two of its requests."""
 
 PART_WITHIN = 0.3
-"""Seconds within which all of a part of the group that wants to come in have asked: they began at the same moment."""
+"""Seconds within which all members of a dissolved part have asked for admission: they begin at the same moment."""
 
 Accepts = Callable[[Member], str | None]
-"""Asks the driver about a newcomer: the reason for which it cannot join, or None."""
+"""Asks the driver about a newcomer; returns the reason why it cannot join, or None."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Door:
-    """Looks at those who ask to be let in; the leader's is the one that counts."""
+    """Decides on requests for admission; only the leader's decisions have an effect."""
 
     def __init__(self, session: "Session", accepts: Accepts | None) -> None:
         self._session = session
@@ -45,23 +45,24 @@ class Door:
         # A newcomer that was refused has given up: a late copy of its request must not let it in.
         self._refused: dict[Member, str] = {}
         self._waiting: dict[Member, _Caller] = {}
-        self._former: dict[tuple[str, int], bool] = {}  # and whether they were too slow
-        # Where those were who have not heard yet that they are members.
+        # Former members, and whether they were excluded as too slow.
+        self._former: dict[tuple[str, int], bool] = {}
+        # The addresses of new members that may not have heard yet that they were admitted.
         self._asked_from: dict[tuple[str, int], Hashable] = {}
 
     def was_slow(self, person: Member) -> bool:
-        """Whether that is why it is no member any more."""
+        """Whether the process was excluded because it was too slow."""
         return self._former.get(person.identity, False)
 
     def part_with(self, person: Member, *, is_slow: bool = False) -> None:
-        """It is no member any more, nor will this incarnation of it be one again."""
+        """Remember a former member: this incarnation of it is never admitted again."""
         self._former[person.identity] = is_slow
         if len(self._former) > FORMER_MAX:
             del self._former[next(iter(self._former))]
 
     def look(self, told: Told, address: Hashable) -> Member | None:
-        """Somebody asks. If it is in the view already it has not heard that, and is returned; else it waits for the next
-        view, or is told why not."""
+        """Handle a request for admission. If the newcomer is in the view already, it has not heard of that: return it. Otherwise it waits for the
+        next view, or is told why it is refused."""
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         if self._session.stack.view.index(newcomer) is not None:
             before = self._asked_from.get(newcomer.identity, address)
@@ -73,7 +74,7 @@ class Door:
             return None
         now = self._session.stack.now
         caller = self._waiting.get(newcomer) or _Caller(now, self._session.silence.forgiven)
-        # All of it is read before any of it counts.
+        # Read all fields before any of them takes effect: a malformed one raises an error.
         number, wants, part = told.number("view"), told.text("wants"), tuple(told.texts("part"))
         if len(wants) > NAME_MAX:
             raise WireError("malformed", "a kind of state with a very long name")
@@ -92,11 +93,11 @@ class Door:
         return None
 
     def where(self, person: Member, known: Hashable) -> Hashable:
-        """The address from which a member asked last that does not know yet that it is one; else the one that is known."""
+        """Return the address from which a member asked that has not heard of its admission yet; for all others the `known` one."""
         return self._asked_from.get(person.identity, known)
 
     def view(self) -> None:
-        """Another view is installed, perhaps with some who waited for it."""
+        """Another view is installed, perhaps with newcomers that waited for it."""
         self._asked_from = {
             person.identity: caller.address
             for person, caller in self._waiting.items()
@@ -104,13 +105,13 @@ class Door:
         }
 
     def _free(self, name: str) -> int:
-        """The first incarnation of that name that was never a member, as far as we remember."""
+        """Return the first incarnation of that name that was never a member, as far as we remember."""
         people = [*self._former, *(person.identity for person in self._session.stack.view.members)]
         return 1 + max(incarnation for each, incarnation in people if each == name)
 
     def newcomers(self) -> list[tuple[Member, Hashable]]:
-        """Those who may be in the next view: each name once, and none that a member has who is here. For whom there is no room
-        in what is said of it waits for the one after that."""
+        """Return the newcomers for the next view, with their addresses: each name once, and none that a present member has. Newcomers
+        that do not fit into the messages of the change wait for the view after that."""
         stack = self._session.stack
         self._waiting = {
             person: caller
@@ -122,7 +123,7 @@ class Door:
         size = 0
         for person, caller in self._waiting.items():
             if person.name not in taken:
-                # Its name is said among the members, those who joined, the parts that merge and those who lack a state.
+                # Its name occurs among the members, those that joined, the merging parts and those that lack a state.
                 size += len(said("", all=[*4 * [person.name], person.address, caller.wants]))
                 if (found and size > AT_ONCE_BYTES) or len(taken) == MEMBERS_MAX:
                     break
@@ -131,7 +132,7 @@ class Door:
         return found
 
     def parts(self, newcomers: Iterable[Member]) -> list[tuple[str, ...]]:
-        """Which of these come from other parts of the group, each part by names."""
+        """Return the other parts of the group from which some of these newcomers come, each as the names of its members."""
         parts: dict[tuple[str, ...], list[str]] = {}
         for person in newcomers:
             if part := self._waiting[person].part:
@@ -140,7 +141,7 @@ class Door:
 
     @property
     def is_gathering(self) -> bool:
-        """Whether some of a part have asked just now, and the others are about to."""
+        """Whether some members of a dissolved part have asked just now, and the others are about to."""
         now, names = self._session.stack.now, {person.name for person in self._waiting}
         return any(
             now - caller.since < PART_WITHIN and not names.issuperset(caller.part)
@@ -153,11 +154,11 @@ class Door:
 
     @property
     def highest_view(self) -> int:
-        """The highest number of a view that one of them was in: the next one has a higher."""
+        """The highest number of a view in which a waiting newcomer was before: the next view gets a higher one."""
         return max([caller.view for caller in self._waiting.values()], default=0)
 
     def dismiss(self, name: str, incarnation: int) -> bool:
-        """One that waited does not want to join after all; whether it was a member before."""
+        """A newcomer has withdrawn its request, if it made one; return whether this process was a member before."""
         self._waiting = {p: c for p, c in self._waiting.items() if p.identity != (name, incarnation)}
         return (name, incarnation) in self._former
 
@@ -178,12 +179,12 @@ class Door:
         if newcomer.name in stack.view.names:
             member = stack.view.names.index(newcomer.name)
             silence = self._session.silence
-            # Whom we heard before it asked counts as heard later since, if we were away.
+            # If our process was stopped since, the times at which members were heard were moved by as much; so is this one.
             since = caller.since + silence.forgiven - caller.forgiven
             has_spoken = stack.heard[member] > since and silence.has_spoken(member)
             if member == stack.me or (member in stack.peers and has_spoken):
                 return f"there is a member {newcomer.name!r} already"
-            if member in stack.peers:  # it may have failed, and the newcomer be the same once more
+            if member in stack.peers:  # it may have failed, and the newcomer be its next incarnation
                 self._session.presence.ask_whether_here(member)
         elif len(stack.view) - len(stack.left) >= MEMBERS_MAX:
             return f"it has {MEMBERS_MAX} members, and no group has more"
@@ -192,7 +193,7 @@ class Door:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class _Caller:
-    """Somebody who waits to be let in."""
+    """A newcomer that waits for admission."""
 
     __slots__ = ("address", "asked", "forgiven", "part", "since", "view", "wants")
 
@@ -200,6 +201,6 @@ class _Caller:
         self.since = self.asked = now
         self.forgiven = forgiven  # seconds that `silence` had forgiven by then
         self.address: Hashable = None
-        self.view = 0  # the number of the one it was in before
-        self.part: tuple[str, ...] = ()  # all who left that one with it
+        self.view = 0  # the number of the view in which it was before
+        self.part: tuple[str, ...] = ()  # all members that left that view together with it
         self.wants = ""  # the kind of state that it lacks

@@ -1,16 +1,16 @@
-"""Nobody has named the members, and nobody leads yet: those who ask to be let in hear each other, and one founds the group.
+"""How processes found a group whose members were not listed: they hear each other's requests for admission, and agree on one founder.
 
-Everybody says `hello` without a host, outside all views. Whoever leads a view answers, and lets them in. If nobody does:
+Each process sends `hello` without a host, outside all views. The leader of a view answers, and admits them. If there is none:
 
-    gather     until no new face was seen for a while
-    choose     whom others ask already and we have not heard; or else the lowest by name and incarnation of those who are
-               there: the others ask that one to be let in, as they would ask the leader of a view
-    found      the one chosen goes into a first view with all who ask it, and welcomes them
+    gather     until no new process (*face*) was seen for a while
+    choose     a process that others ask and that we have not heard; or else the lowest by name and incarnation of those
+               present that have no host: the others ask it for admission, as they would ask the leader of a view
+    found      the chosen process installs a first view with all that ask it, and welcomes them
 
-Who asks names one host alone, so that no two found a view with the same member in it. Who was chosen and dies on the way
+A request names one host only, so that no two processes found a view with the same member in it. A chosen process that dies before the view is founded
 is given up like a leader that does not answer, and the others gather again.
 
-Rejected: to found a view alone and let the others in. That is two views for every group that begins, and in the second
+Rejected: to found a view alone and admit the others. Every group would begin with two views, and for the second
 one objects would have to be handed over that nobody has used yet.
 """
 
@@ -19,43 +19,44 @@ from inga.model.view import Member
 from inga.session.alarms import NEVER
 
 QUIET = 0.3
-"""Seconds without a new face after which those who are there found a group."""
+"""Seconds without a new face after which the processes that are present found a group."""
 
 QUIET_APART = 0.5
-"""The same where each has to be reached at an address of its own, by a connection that takes time."""
+"""The same where each process has an address of its own, since connections take time."""
 
 GATHER_MAX = 1.0
-"""Seconds for which newcomers are waited for at most; and, once whoever was asked has not answered, at least: it may
-lead a view and be late."""
+"""Seconds for which we wait for new faces, at most. After the process that we asked has not answered, we wait for all of them, since that
+process may lead a view and be late."""
 
 GRACE = 0.2
-"""Seconds that the one who is chosen gives the others to ask it."""
+"""Seconds for which the chosen process waits for the others to ask it."""
 
 FRESH = 0.5
-"""Seconds after which one that has not asked again is not there any more: many times the pause between two questions."""
+"""Seconds after which a process that has not repeated its request counts as gone: many times the pause between two requests."""
 
 PATIENCE = 2
-"""How often one that others ask, and that we do not hear, is asked in vain before it counts as gone. Else those who give it
-up at different times would remind each other of it for ever."""
+"""How often we ask a process in vain that others ask and we do not hear, before it counts as gone. Otherwise processes that give it
+up at different times would choose it again for ever, each because of the others' requests to it."""
 
 FACES_MAX = 256
-"""Others that are remembered."""
+"""Processes that are remembered."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Gathering:
-    """Who else is without a view."""
+    """What one process knows of the others that have no view."""
 
     def __init__(self, now: float, *, is_apart: bool = False) -> None:
-        """`is_apart`: each has to be reached at an address of its own."""
+        """`is_apart`: each process has to be reached at an address of its own."""
         self._faces: dict[tuple[str, int], _Face] = {}
         self._quiet = QUIET_APART if is_apart else QUIET
         self._began = self._changed = now
-        self._asked = NEVER  # when somebody first asked us
-        self._in_vain: dict[tuple[str, int], int] = {}  # how often we have asked whom; until it is heard
+        self._asked = NEVER  # when a process first asked us
+        # How often we have asked each process in vain, until it is heard.
+        self._in_vain: dict[tuple[str, int], int] = {}
 
     def saw(self, me: Member, person: Member, host: tuple[str, int] | None, now: float) -> None:
-        """Somebody without a view asks that one, or has nobody to ask."""
+        """Note the request of a process without a view, which asks that host, or none."""
         if host == me.identity:
             self._asked = min(self._asked, now)
         self._in_vain.pop(person.identity, None)
@@ -67,16 +68,16 @@ class Gathering:
             self._faces[person.identity] = _Face(person, host, now)
 
     def expect(self, now: float) -> None:
-        """There is a place where somebody may be whom we have not seen yet."""
+        """A new address was learned, where a process may be that we have not seen yet: extend the wait."""
         self._changed = now
 
     def gone(self, person: tuple[str, int]) -> None:
-        """It does not want to be in the group any more."""
+        """A process has withdrawn its request."""
         self._faces.pop(person, None)
         self._note_absent(person, PATIENCE)
 
     def begin_again(self, asked: tuple[str, int], now: float) -> None:
-        """Whoever was asked has not answered."""
+        """The process that we asked has not answered: gather again."""
         self._note_absent(asked, self._in_vain.get(asked, 0) + 1)
         self._quiet = GATHER_MAX
         self._began = self._changed = now
@@ -88,7 +89,7 @@ class Gathering:
             del self._in_vain[next(iter(self._in_vain))]
 
     def due(self, me: Member, now: float) -> float:
-        """When there may be something to conclude from what was seen so far."""
+        """The next time at which to call `chosen` or `founders`, as far as is known now."""
         end = self._end
         if now < end or self._have_all_asked(me, now):
             return end
@@ -96,16 +97,16 @@ class Gathering:
 
     @property
     def _complete(self) -> float:
-        """When nobody new is waited for any more."""
+        """The time from which we do not wait for new faces any more."""
         return min(self._changed + self._quiet, self._began + GATHER_MAX)
 
     @property
     def _end(self) -> float:
-        """The same, but who asks us has waited long enough already."""
+        """The same, or earlier, if a process has asked us: `GRACE` after its first request."""
         return min(self._complete, self._asked + GRACE)
 
     def chosen(self, me: Member, now: float) -> tuple[str, int] | None:
-        """Who is to be asked, or is to found the group, once no new face was seen for a while."""
+        """Return the process to ask, or ourselves if we are to found the group; None while new faces are waited for."""
         if now < self._end:
             return None
         there = self._there(now)
@@ -115,8 +116,8 @@ class Gathering:
         return min(unheard or free)
 
     def founders(self, me: Member, now: float) -> tuple[Member, ...] | None:
-        """As the one that was chosen: who is in the first view, ourselves first, as we lead it; None: some have not asked
-        us yet."""
+        """As the chosen process: return the members of the first view, ourselves first, since we lead it; None while we wait for processes
+        that have not asked us yet."""
         if now < self.due(me, now):
             return None
         founders = {me.name: me}
@@ -138,11 +139,11 @@ class Gathering:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class _Face:
-    """Somebody else without a view."""
+    """Another process without a view."""
 
     __slots__ = ("host", "person", "seen")
 
     def __init__(self, person: Member, host: tuple[str, int] | None, seen: float) -> None:
         self.person = person
-        self.host = host  # whom it asks
+        self.host = host  # the process that it asks
         self.seen = seen

@@ -1,21 +1,21 @@
-"""State for those who join: what the others had when the view began, piece by piece, from one that has it.
+"""States of objects for newcomers: what the old members had when the view began, piece by piece, from one of them.
 
-    ask        a newcomer to one of those who have it: from this octet on, in so many pieces
-    piece      so many octets from there, of so many in all
-    none       it cannot be handed over, for this reason
-    lack       we are newcomers as well and do not have it, nor has anybody who was there before
-    complete   a newcomer to all: it has everything that it lacked; or to a newcomer: has it?
+    ask        a newcomer to a member that has the state: a request from this octet on, in so many pieces
+    piece      one piece, from this octet on, and the size of the whole state
+    none       the state cannot be handed over, for this reason
+    lack       we are newcomers as well and lack the state, and all old members are gone
+    complete   a newcomer to all: it has everything that it lacked; or to a newcomer: the question whether it has
 
-Layers say what they lack and who has it; what that is means nothing here. A newcomer asks at its own pace, again if
-nothing comes, and another member if the one it asked is gone: all have the same, since all began the view with it. They keep
+Layers say which states they lack and which members have them; the contents mean nothing here. A newcomer asks at its own pace, again if
+nothing arrives, and another member if the one it asked is gone: all old members have the same state, since they began the view with it. They keep
 it until every newcomer has said that it is complete, or is gone, and ask those that have not.
 
-Once all are gone who were there before, newcomers ask each other. One of them may have got everything: then the others have it
-from that one. If all of them lack it, they go on with what one of them has itself: a member that was cut off comes back with
-what it had then. It is the one that had it in the latest view, and of several the first. All choose the same, since whoever
-says that it lacks something says among whom: those who do not agree on who is gone yet hear nothing from each other.
+If all old members are gone, newcomers ask each other. One of them may have received the whole state: then the others get it
+from that one. If all of them lack it, they go on with the state that one of them has itself: a member that was cut off comes back with
+the state it had then. It is the member that had one in the latest view, and of several the first. All choose the same member, since `lack`
+names the newcomers among which the choice is made: members that do not agree yet on who is gone ignore each other's.
 
-Rejected: to let each go on with its own. Copies would differ for good.
+Rejected: to let each newcomer go on with its own state. Copies would differ for good.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 REMINDS, REMINDS_MAX = 0.5, 30.0
-"""Seconds before one who keeps a state for another asks whether it has come: first, and after doubling."""
+"""Seconds before a member that keeps a state for a newcomer asks whether it has arrived: first, and after doubling."""
 
 STATE_MAX = 1 << 30
-"""Octets of one state."""
+"""Octets of one state, at most."""
 
 
 class _Coming:
-    """A state that is asked for."""
+    """A state that we are fetching."""
 
     __slots__ = ("data", "due", "early", "pace")
 
@@ -48,24 +48,25 @@ class _Coming:
         self.data = bytearray()
         self.early = EarlyPieces()
         self.pace = FetchPace()
-        self.due = -NEVER  # when the question is repeated
+        self.due = -NEVER  # when the request is repeated
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Handover:
-    """Asks for states, and gives them; part of the session."""
+    """Fetches and gives states of objects; part of the session."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._come: dict[str, _Coming] = {}  # each state that we lack
-        # Of states that newcomers have to find among themselves: which newcomers; who of them lacks it, and in which view
-        # each of these had one itself.
+        self._come: dict[str, _Coming] = {}  # by topic, each state that we lack and have requested
+        # For each state that newcomers have to find among themselves: these newcomers; and which of them have said that they lack it, with the
+        # last view in which each had one itself.
         self._among: dict[str, list[int]] = {}
         self._heard: dict[str, dict[int, int]] = {}
-        self._given: dict[str, bytes] = {}  # states that somebody has asked for in this view
-        self._given_to: dict[tuple[str, int], int] = {}  # octets of each of them that a member got
+        self._given: dict[str, bytes] = {}  # states that were requested in this view
+        # How far each member was sent each of them, in octets.
+        self._given_to: dict[tuple[str, int], int] = {}
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
-        self._reminds_at = NEVER  # when we ask those for whom we keep states
+        self._reminds_at = NEVER  # when to ask the newcomers for which we keep states
         self.wake = NEVER
 
     def view(self) -> None:
@@ -75,7 +76,7 @@ class Handover:
         self._given.clear()
         self._given_to.clear()
         self._reminds_at = NEVER
-        # Nobody lacks anything in a first view; in another one we look once all layers know of it.
+        # No member lacks a state in a first view of listed members; in any other view we look once all layers know of it.
         self.wake = self._session.stack.now if self._session.stack.view.attempt else NEVER
 
     def tick(self, now: float) -> None:
@@ -89,7 +90,7 @@ class Handover:
         self._remind(now)
 
     def on_ask(self, src: int, told: Told) -> None:
-        """A newcomer wants a state, from some octet on."""
+        """A newcomer requests a state, from some octet on."""
         topic, offset = told.text("topic"), told.large("offset")
         pieces, among = told.number("pieces"), told.numbers("among")
         lack = self._lacking().get(topic)
@@ -116,7 +117,7 @@ class Handover:
     def on_piece(self, packet: Packet, told: Told) -> None:
         stack, topic = self._session.stack, told.text("topic")
         offset, total = told.large("offset"), told.large("total")
-        told.flag("ask")  # which has to be there, too
+        told.flag("ask")  # raises an error if it is missing
         lack = self._lacking().get(topic)
         if lack is None:
             return
@@ -146,7 +147,7 @@ class Handover:
             self._session.stack.fail(UsageError(f"no state for one who joins: {told.text('why')}"))
 
     def on_lack(self, src: int, told: Told) -> None:
-        """Another newcomer does not have it either."""
+        """Another newcomer lacks the state as well."""
         topic, among, since = told.text("topic"), told.numbers("among"), told.number("since")
         lack = self._lacking().get(topic)
         if lack is not None and src in lack.others and among == self._company(topic, lack):
@@ -154,27 +155,27 @@ class Handover:
             self._choose(topic, lack)
 
     def on_complete(self, src: int, told: Told) -> None:
-        """A newcomer has everything, or somebody asks whether we have."""
+        """A newcomer has everything, or a member asks whether we have."""
         if not told.flag("ask"):
             self.complete(src)
         elif not self._lacking():
             self._say(src, "complete", {"ask": False})
 
     def complete(self, member: int) -> None:
-        """A newcomer has everything, or is gone: what nobody lacks any more is not kept."""
+        """A newcomer has everything, or is gone: once no newcomer is incomplete, drop the states kept for them."""
         for complete in self._session.stack.chain.hooks("complete"):
             complete(member)
         if not self._awaited():
             self._given.clear()
 
     def _awaited(self) -> set[int]:
-        """Newcomers for which we keep something."""
+        """Return the newcomers for which we keep states."""
         return {
             member for incomplete in self._session.stack.chain.hooks("incomplete") for member in incomplete()
         }
 
     def _remind(self, now: float) -> None:
-        """Ask those for whom we keep states whether they have them: their word for that may be lost."""
+        """Ask the newcomers for which we keep states whether they have them: their `complete` may be lost."""
         awaited, rng = self._awaited(), self._session.stack.rng
         if not awaited:
             self._reminds_at = NEVER
@@ -187,14 +188,14 @@ class Handover:
         self.wake = min(self.wake, self._reminds_at)
 
     def _lacking(self) -> dict[str, Lack]:
-        """What layers lack."""
+        """Return the states that layers lack, by topic."""
         found: dict[str, Lack] = {}
         for lacks in self._session.stack.chain.hooks("lacks"):
             found |= lacks()
         return found
 
     def _ask(self, topic: str, lack: Lack) -> _Coming | None:
-        """Ask for the rest of a state; None: there is nobody to ask, as ours goes on."""
+        """Request the rest of a state; return None if nobody is asked, since the group goes on with ours."""
         stack, among = self._session.stack, self._company(topic, lack)
         if among:
             whom = self._choose(topic, lack)
@@ -210,8 +211,8 @@ class Handover:
         return coming
 
     def _company(self, topic: str, lack: Lack) -> list[int]:
-        """Once all are gone who were there before: the newcomers that are still here, ourselves included. What was heard
-        while there were others does not count any more."""
+        """Return the newcomers that are still present, ourselves included, if all old members are gone; otherwise none. When that set changes,
+        earlier statements and pieces are discarded."""
         stack = self._session.stack
         if any(member in stack.peers for member in lack.holders):
             return []
@@ -222,8 +223,8 @@ class Handover:
         return among
 
     def _choose(self, topic: str, lack: Lack) -> list[int]:
-        """The newcomers to ask: those that have not said that they lack it, or else the one whose own goes on. If that is ours,
-        nobody is asked."""
+        """Return the newcomers to ask: those that have not said that they lack the state, or else the one with whose state the group goes on. If
+        that is ours, take it, and return none."""
         among, heard = self._among[topic], self._heard[topic]
         unheard = [member for member in among if member not in heard]
         if unheard:
@@ -247,7 +248,7 @@ class Handover:
             take_over(topic, state)
         if not self._lacking():
             self._say(None, "complete", {"ask": False})
-            self.wake = self._session.stack.now  # others may lack it still
+            self.wake = self._session.stack.now  # other newcomers may lack theirs still: remind them soon
 
     def _state(self, topic: str) -> bytes:
         state = self._given.get(topic)

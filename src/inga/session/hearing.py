@@ -1,8 +1,8 @@
-"""To how much the session listens: words are small, but each makes somebody read, think and answer.
+"""Rate limits for control messages: each is small, but has to be parsed, processed and answered.
 
-Members have a budget each. So has everybody else by the address it writes from, and so have addresses that nobody has seen
-before, in all: who floods the group from one address, or from invented ones, is heard no more often than a few newcomers,
-and takes nothing from those who were heard before.
+Each member has a budget, and so has each other address. All addresses that were not seen before share one more budget.
+So a process that floods the group from one address, or from invented ones, is heard no more often than a few newcomers,
+and uses up nothing of the budgets of members and of known addresses.
 """
 
 from collections.abc import Collection, Hashable
@@ -11,27 +11,27 @@ from inga.session.pieces import PIECE_MIN
 from inga.stack.budget import Supply, cost_of
 
 WORDS = 5000.0
-"""Words of a member that are heard, a second and at once, besides pieces of states that we have asked for."""
+"""Control messages of one member that are accepted, a second and at once, besides pieces of states that we have requested."""
 
 OUTSIDE_WORDS, OUTSIDE_WORDS_MAX = 200.0, 64.0
-"""Words of one address that belong to no view, a second and at once. A newcomer repeats itself after 5 ms at first."""
+"""Control messages of one address that belong to no view, a second and at once. A newcomer first repeats its request after 5 ms."""
 
 ADDRESSES, ADDRESSES_MAX = 500.0, 1024.0
-"""Addresses that were not heard before, a second and at once."""
+"""New addresses that are accepted, a second and at once."""
 
 SOURCES_MAX = 4096
-"""Addresses that are remembered, the latest."""
+"""Addresses that are remembered; the one heard least recently is dropped first."""
 
 REMEMBERED_FOR = 60.0
-"""Seconds after which an address is forgotten that nothing came from: its budget has been full for long."""
+"""Seconds of silence after which an address is forgotten: its budget is full again long before that."""
 
 
 class Hearing:
-    """Who may still be heard; part of the session."""
+    """The budgets for control messages; part of the session."""
 
     def __init__(self) -> None:
         self._members: list[Supply] = []
-        self._repeats: list[Supply] = []  # of each member: parts of states that it gets again
+        self._repeats: list[Supply] = []  # of each member: pieces of states that it requests again
         self._sources: dict[Hashable, Supply] = {}
         self._strange = Supply(ADDRESSES, ADDRESSES_MAX)
 
@@ -40,20 +40,20 @@ class Hearing:
         self._repeats = [Supply() for _ in range(members)]
 
     def hears(self, member: int, now: float) -> bool:
-        """Whether one more word of a member is heard."""
+        """Whether one more control message of a member is accepted."""
         return self._members[member].take(now)
 
     def wanted(self, member: int, pieces: Collection[int]) -> None:
-        """Pieces of a state were new, so many octets each, and we had asked for them: they cost nothing. Small ones do, of which a
-        state could have any number."""
+        """Refund the cost of new pieces of a state that we had requested; `pieces` are their sizes in octets. Pieces smaller than `PIECE_MIN`
+        are not refunded, since a state could have any number of them."""
         self._members[member].give_back(sum(octets >= PIECE_MIN for octets in pieces))
 
     def repeats(self, member: int, size: int, now: float) -> bool:
-        """Whether a member is given so many bytes of a state once more."""
+        """Whether so many bytes of a state may be sent to a member once more."""
         return self._repeats[member].take(now, cost_of(size))
 
     def hears_from(self, address: Hashable, now: float) -> bool:
-        """Whether one more word from an address is heard; all are, if the driver knows none."""
+        """Whether one more control message from an address is accepted; always, if the driver knows no address."""
         if address is None:
             return True
         self._forget(now)
@@ -68,7 +68,7 @@ class Hearing:
         return budget.take(now)
 
     def _forget(self, now: float) -> None:
-        """Who was silent for long; whoever was heard last stands last."""
+        """Forget addresses that were silent for long; they are in the order in which they were last heard."""
         while self._sources:
             oldest = next(iter(self._sources))
             if now - self._sources[oldest].used_at < REMEMBERED_FOR:

@@ -1,7 +1,7 @@
-"""The last messages of a group, which those who join get first: a state that needs no application.
+"""The last messages of a group, which newcomers get first: a state that needs no support by the application.
 
-What was for everybody is kept in the order in which it was delivered here, what we sent ourselves and do not get back
-among it. So many messages, or so many seconds of them; and not more than a number of octets, the oldest go first.
+Messages to all members are kept in the order in which they were delivered here, including our own messages that are not
+delivered to ourselves. The history is limited to a number of messages or of seconds, and to a number of octets; the oldest messages are dropped first.
 """
 
 from collections import deque
@@ -20,13 +20,13 @@ from inga.wire.packet import COUNT_MAX
 from inga.wire.value import get, put
 
 KIND = "history"
-"""What members that keep it say that they give, and lack when they join."""
+"""The kind of state that members with a history announce to give, and to lack when they join."""
 
 HISTORY_MAX = 4 << 20
-"""Octets of all messages that are kept."""
+"""Octets of all messages that are kept, at most."""
 
 EACH = 64
-"""Octets reckoned for what is kept with a message."""
+"""Octets counted for the metadata of each message."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -48,13 +48,14 @@ class _Kept(NamedTuple):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LastMessages:
-    """What was delivered here last."""
+    """The messages that were delivered here last."""
 
     def __init__(self, last: int | float, first: View, transfer: Transfer) -> None:
-        """`last`: so many messages, or, as a float, seconds. `first`: our first view."""
+        """`last`: how many messages are kept or, as a float, the messages of how many seconds. `first`: our first view."""
         self._last = last
         self._transfer = transfer
-        transfer.gives_late = False  # it is given as views come, and lacks what we were not given until our application reads that
+        # It is given when a view is delivered, and lacks the history that we fetch ourselves until our application reads that.
+        transfer.gives_late = False
         self._everybody = len(first)
         self._kept: deque[_Kept] = deque()
         self._size = 0
@@ -63,7 +64,7 @@ class LastMessages:
         return len(self._kept)
 
     def follow(self, items: Iterable[Batch | View | Incident], now: float) -> None:
-        """Messages were delivered, and views between them. Who joined in one gets what was kept by then."""
+        """Handle delivered messages, and views between them. Newcomers of a view get the messages kept up to its place."""
         for item in items:
             if isinstance(item, Batch):
                 self._add(item, now)
@@ -72,13 +73,13 @@ class LastMessages:
         self._trim(now)
 
     def sent(self, sender: str, src: int, view: int, payloads: Iterable[Buffer], now: float) -> None:
-        """We have sent messages to all that are not delivered to ourselves."""
+        """Keep messages that we have sent to all members and that are not delivered to ourselves."""
         for data in payloads:
             self._keep(_Kept(sender, src, view, 0, bytes(data), now))
         self._trim(now)
 
     def restore(self, data: bytes, now: float) -> list[Replayed]:
-        """What another member gave us, as batches for the application; it comes before all that is kept here."""
+        """Put the history that another member gave us before the messages kept here; return it as batches for the application."""
         kept = read_history(data, now)
         since, self._kept = self._kept, deque(kept)
         self._size = sum(len(each.data) + EACH for each in (*kept, *since))
@@ -96,7 +97,7 @@ class LastMessages:
         self._everybody = len(view)
         transfer = self._transfer
         if transfer.lacks and transfer.incoming is not None and transfer.incoming.cut is view:
-            # What was delivered so far is part of what we are about to get.
+            # The messages delivered so far are part of the history that we are about to get.
             self._kept.clear()
             self._size = 0
         self._trim(now)
@@ -123,7 +124,7 @@ class LastMessages:
 
 
 def read_history(data: bytes, now: float) -> list[_Kept]:
-    """The messages in what another member gave; WireError for anything else."""
+    """Decode the history that another member gave; WireError if it is malformed."""
     rows, end = get(data, 0)
     if type(rows) is not list or end != len(data) or not all(map(_is_message, rows)):
         raise WireError("malformed", "no history")
@@ -131,7 +132,7 @@ def read_history(data: bytes, now: float) -> list[_Kept]:
 
 
 def _is_message(row: Any) -> bool:
-    """Whether it is what `_encoded` makes of one, with an age."""
+    """Whether the row is one that `_encoded` makes of a message, with its age in the last column."""
     if type(row) is not list or tuple(map(type, row)) != (str, int, int, int, bytes, float):
         return False
     return all(0 <= number <= COUNT_MAX for number in row[1:4]) and 0 <= row[5] < inf

@@ -1,4 +1,4 @@
-"""A change of the view, as the member leads it that is first among those who stay."""
+"""A view change, as the leader runs it: the first of the members that stay."""
 
 from typing import Any, NamedTuple, Self
 
@@ -12,24 +12,24 @@ from inga.stack.stack import Stack
 from inga.wire.told import Told
 
 LOOKS_WITHIN = 2 * PAUSE_MAX
-"""Seconds between two looks at a change, at most, unless this process was stopped or the machine is very busy."""
+"""Seconds between two calls of `Leading.work`, at most, unless this process was stopped or the machine is very busy."""
 
 
 class FlushReport(NamedTuple):
-    """What a member said when the view was closed for it."""
+    """The report of a member that has closed its view (`flushed`)."""
 
     is_all: bool  # it has sent everything
-    sent: list[int]  # packets of the order, to each member
-    packets: int  # that carry them
-    seen: list[int]  # of each member that is gone, the highest number of the order that has come
-    held: dict[int, Holdings]  # of each member that is gone, what it has
+    sent: list[int]  # packets of the order that it has sent to each member
+    packets: int  # the packets that carry those
+    seen: list[int]  # of each departed member, the highest number of the order that has arrived
+    held: dict[int, Holdings]  # of each departed member, the packets that it has
     tally: MessageCounts
-    lacks: str  # the kind of state that it lacks, and that it gives: see `transfer`
+    lacks: str  # the kind of state that it lacks, and the kind that it gives: see `transfer`
     gives: str
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
-        """The report in a member's words, in a view of `n` members."""
+        """Read the report of a member, in a view of `n` members."""
         return cls(
             told.number("round") > 0,
             told.numbers("sent", n),
@@ -44,7 +44,7 @@ class FlushReport(NamedTuple):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Leading:
-    """What a leader knows of the change it leads, and asks for."""
+    """One view change, at its leader."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Leading:
         wants: People,
         slow: set[int],
     ) -> None:
-        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in. `wants`: the
-        newcomers, and what state they lack. `slow`: of those who are gone, members that held up the others."""
+        """`view` comes next. With a `host` nobody installs it: all members ask that leader of another part for admission. `wants`: the
+        newcomers, and the kinds of state that they lack. `slow`: the members that were excluded because they held up the others."""
         self._stack = stack
         self._questions = questions
         self.view = view
@@ -65,25 +65,24 @@ class Leading:
         self._wants = wants
         self._gone = set(stack.left)
         self._slow = sorted(slow & stack.left)
-        # What members are told at the beginning.
-        # Of the next view, in a secured group: for those who will be in it.
+        # Of the next view, in a secured group: for its members.
         self._secret = None if stack.guard is None else stack.guard.fresh()
         self.flush = {**described(view), "gone": sorted(self._gone), "slow": self._slow}
         self._reports: dict[int, FlushReport] = {}
         self._dealt: dict[int, dict[int, Holdings]] | None = None
         self._reached: set[int] = set()
-        self._round = 0  # until everybody has sent everything
-        # Of each member that is gone, the highest number that anybody has released; whether somebody holds any of them.
+        self._round = 0  # 0 until all packets of every member have left
+        # Of each departed member, the highest number that any member has released; whether a member holds more of its packets.
         self._released = [0] * len(stack.view)
         self._is_held = False
-        self._agreed: list[int] = []  # the same, as everybody was told, since somebody does
-        self._waited = 0.0  # seconds in which we were there to ask
+        self._agreed: list[int] = []  # the numbers released, as all were told them, if a member holds more
+        self._waited = 0.0  # seconds for which we have waited for answers while this process ran
         self._looked = stack.now
 
     def work(self) -> set[int]:
-        """Ask the members whose answers are missing, and return them; nobody is missing when all have reached the cut."""
+        """Ask the members whose answers are missing, and return them; none are missing when all have reached the cut."""
         everybody = {self._stack.me, *self._stack.peers}
-        # A process that was stopped for a while has not asked anybody meanwhile.
+        # The time for which this process was stopped does not count: it asked nobody meanwhile.
         self._waited += min(self._stack.now - self._looked, LOOKS_WITHIN)
         self._looked = self._stack.now
         if missing := everybody - self._reports.keys():
@@ -102,13 +101,13 @@ class Leading:
                 if not self._questions.is_first(member, "cut", self.view.attempt, self._round):
                     continue
                 secret = self._secret_for(member)
-                if secret is not None:  # else it is not known yet how to tell it in private
+                if secret is not None:  # else there is no channel to it yet that can carry the secret
                     cut = self._cut_for(member, self._dealt)
                     self._questions.tell(member, "cut", **self.key, **cut, secret=secret)
         return missing
 
     def out_of_reach(self, patience: float) -> set[int]:
-        """Members that have not answered for so long: they do not hear us, or we do not hear them, whoever else may."""
+        """Return the members that have not answered for `patience` seconds: they do not hear us, or we do not hear them, although others may."""
         stack = self._stack
         if self._waited < patience:
             return set()
@@ -116,22 +115,22 @@ class Leading:
         return {*stack.peers} - self._reports.keys() | (silent - self._reached)
 
     def on_flushed(self, src: int, report: FlushReport) -> None:
-        """A member has closed its view, or has sent everything by now."""
+        """A member has closed its view, or all its packets have left by now."""
         if report.held.keys() != self._gone:
             return
         before = self._reports.get(src)
         if before is None:
             self._reports[src] = report
-        elif report.is_all and not before.is_all:  # what it has is dealt already
+        elif report.is_all and not before.is_all:  # what it has was dealt from its first report
             self._reports[src] = before._replace(is_all=True, sent=report.sent, packets=report.packets)
 
     def on_reached(self, src: int, count: int, round_: int, released: list[int], *, holds: bool) -> None:
-        """A member has everything of the view. It has sent so many packets in it, has released so much of members that are
-        gone, and may hold more of them, for want of what nobody has."""
+        """A member has all packets of the view. It has sent `count` packets in it, has released the packets of departed members up
+        to `released`, and may hold more of them that wait for packets which nobody has."""
         if round_ != self._round or src not in self._reports:
             return
         if self._reports[src].packets < count:
-            # It had to say more meanwhile, which may make others say more.
+            # It had to send more meanwhile, in answer to which others may send more.
             self._reports[src] = self._reports[src]._replace(packets=count)
             self._ask_again()
         else:
@@ -145,8 +144,8 @@ class Leading:
         self._questions.renew()
 
     def _deal(self) -> None:
-        """Of each member that is gone: who lacks what, and who has it. If what they say of that cannot be, all are asked
-        again."""
+        """Find out, for each departed member, who lacks which packets and who has them. If the reports are impossible, all members are
+        asked again."""
         lender, reports = self._stack.chain.lender, self._reports
         try:
             self._dealt = {
@@ -181,14 +180,14 @@ class Leading:
         return guard.wrap(self._stack.view.names[member], self._secret)
 
     def _said_by(self, member: int, to: int | None) -> int:
-        """Messages of a member to another, or to everybody; of one that is gone, as many as have come anywhere."""
+        """How many messages a member has sent to another, or to all; for a departed member, the most that were delivered at any member."""
         if member not in self._reports:
             return max(report.tally.heard[member] for report in self._reports.values())
         tally = self._reports[member].tally
         return tally.whole if to is None else tally.said[to]
 
     def _states(self) -> dict[str, list[list[Any]]]:
-        """Who lacks a state in the next view, and who gives one; newcomers come last, as in the view."""
+        """Return who lacks a state in the next view, and who can give one; newcomers come last, as in the view."""
         members = self._stack.view.members
         people = [(members[member].identity, self._reports[member]) for member in sorted(self._reports)]
         lack = [[*who, report.lacks] for who, report in people] + [list(each) for each in self._wants]

@@ -1,8 +1,8 @@
-"""How somebody gets into a group: it asks until it is welcome, or founds it with others who ask.
+"""How a process joins a group: it asks for admission until it is welcomed, or founds the group with others that ask.
 
-It says hello to all; the leader closes the view in force and tells it the next one, which has it in it. There
-everything is counted anew, so that there is nothing else to know. What comes of that view before is kept, for the
-stack that begins then. See `changes` for the other side, and `gathering` for what happens where nobody leads.
+It sends `hello` to all; the leader closes the view in force and sends it the next one, which includes it. There
+everything is counted anew, so that it needs to know nothing else. Packets of that view that arrive before its `welcome` are kept for the
+stack that begins then. See `changes` for the members' side, and `gathering` for what happens where there is no leader.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -40,21 +40,21 @@ from inga.wire.packet import (
 from inga.wire.told import Told, said
 
 STRANGE_FOR = 3.0
-"""Seconds for which one waits where somebody is there and nobody can be understood."""
+"""Seconds after which a newcomer gives up if others are present and it can understand none of them."""
 
 PAUSED_FOR = 3.0
-"""Seconds for which one asks where nobody may be let in, before it gives up: another part may let it in."""
+"""Seconds for which a newcomer asks a paused part, which can admit nobody, before it gives up: another part may admit it."""
 
 BACKLOG_MAX = 4096
-"""Datagrams kept for later; what is more is repaired."""
+"""Datagrams of the view to come that are kept; the rest is repaired."""
 
 
 PLACES_TOLD = 32
-"""Places that one who asks tells the others of, so that all of them meet."""
+"""Addresses of others that a newcomer sends along, so that all newcomers meet."""
 
 
 class _Steady:
-    """Waits have no random part: a newcomer asks alone, so there is nobody to collide with."""
+    """A source of zeros, for waits without a random part: a newcomer asks alone, so its messages collide with no others."""
 
     def random(self) -> float:
         return 0.0
@@ -63,12 +63,12 @@ class _Steady:
 STEADY = _Steady()
 
 NOBODY = INDEX_MAX - 1
-"""The source of packets of a newcomer, which has no index yet."""
+"""The source index in packets of a newcomer, which has no index yet."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Newcomer:
-    """Datagrams and time in, datagrams out; finished once `view` is there, or `refused`."""
+    """A process that asks for admission: datagrams and time in, datagrams out; finished once `view` or `refused` is set."""
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class Newcomer:
         accepts: Accepts | None = None,
         guard: Guard | None = None,
     ) -> None:
-        """`group` and `lobby` are those of the stack that it will have, and so are the `places`. `wants`: the kind of state
-        that it takes. `founds`: the order of the group that it founds with others, `traced` or not, if nobody lets it in;
-        None: it waits. `accepts`: the driver's objections to these. `guard` is that of the stack."""
+        """`group`, `lobby`, `places` and `guard` are those of the stack that it will have. `wants`: the kind of state
+        that it takes. `founds`: the order of the group that it founds with others, `traced` or not, if nobody admits it;
+        None: it waits. `accepts`: the driver's objections to these others."""
         self.guard = guard
         self._lobby_name = group if lobby is None else lobby
-        self._is_secured = False  # those who are there speak so that we cannot understand them
+        self._is_secured = False  # the group of this name is secured, and we have no keys
         self._since = now
         self._covers: Covers = "all" if guard is None else "nothing"
         self.member = member
@@ -97,11 +97,12 @@ class Newcomer:
         self.group = group_id(group)
         self.lobby = self.group if lobby is None else group_id(lobby)
         self.view: View | None = None
-        self.cuts: list[int] = []  # of each process, what it had sent in views that are closed
+        self.cuts: list[int] = []  # how much each process had sent in closed views
         self.refused: UsageError | None = None
-        self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
-        self._paused_until = now  # and when that does not count any more, unless they say it again
-        self._founds_from = now  # when we may found a group, unless somebody says again that there is one
+        self._paused_at: float | None = None  # since when a paused part answers, which can admit nobody
+        self._paused_until = now  # when that answer expires, unless it is repeated
+        # The earliest time to found a group; later, if we hear again that there is one.
+        self._founds_from = now
         self.backlog = Backlog(BACKLOG_MAX)
         self.places = places or Places()
         self.wake = now
@@ -120,11 +121,11 @@ class Newcomer:
         return index
 
     def output(self, now: float) -> list[tuple[Address, Datagram]]:
-        """What is to be said at once to those who were heard."""
+        """Return the datagrams to send at once: the guard's answers to handshake messages."""
         return [] if self.guard is None else self.guard.seal([], now)
 
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
-        """Ask (again), or found the group."""
+        """Repeat the request, or found the group; return the datagrams to send."""
         guard = self.guard
         if guard is not None and guard.wake is not None and guard.wake <= now:
             guard.tick(now)
@@ -149,7 +150,7 @@ class Newcomer:
         return self._to_all(said("hello", **words))
 
     def _look_round(self, now: float) -> None:
-        """Nobody has let us in: is it time to found the group, or to ask who will?"""
+        """Nobody has admitted us: found the group if it is time and ours to do, or ask the process that will found it."""
         chosen = self._gathering.chosen(self.member, now)
         if chosen == self.member.identity:
             founders = self._gathering.founders(self.member, now)
@@ -170,7 +171,7 @@ class Newcomer:
             self.wake = min(self.wake, max(now, self._gathering.due(self.member, now)))
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:
-        """It does not join after all: whoever has let it in is not to wait for it."""
+        """Withdraw the request: a leader that has admitted this process shall not wait for it."""
         member, view = self.member, 0 if self.view is None else self.view.number
         words = self._to_all(said("goodbye", **parting(member, f"{self.group:08x}", view)))
         return words if self.guard is None else self.guard.seal(words, self.wake)
@@ -202,7 +203,7 @@ class Newcomer:
                 return
             self._learn(told, now)
         except WireError:
-            return  # not readable, so no answer
+            return  # a packet that cannot be read is not answered
 
     def _learn(self, told: Told, now: float) -> None:
         match told.do:
@@ -222,25 +223,25 @@ class Newcomer:
                         secret = self.guard.unwrap(host_told(told, view), told.text("secret"))
                     self._enter(view, secret, cuts)
             case "again":
-                # It was a member and taken for dead before it heard that it was one: it comes back as a new one.
+                # We were admitted, and excluded before we heard of it: ask as a new incarnation.
                 if told.identity == self.member.identity:
                     self.member = self.member.reborn(told.number("free"))
             case "paused" if told.identity == self.member.identity:
-                # Those who are paused would give their group up for any that goes on: none is to be founded beside it.
+                # Paused members give up their view for any group of this name that goes on, so we must not found one beside theirs.
                 if self._paused_at is None or now >= self._paused_until:
                     self._paused_at = now
                 self._paused_until = self._founds_from = now + FRESH
                 if now - self._paused_at >= PAUSED_FOR:
                     self._refuse(told.text("why"))
             case "soon" if told.identity == self.member.identity:
-                # There is a group, and whoever leads it answers, perhaps once its leader is gone.
+                # There is a group, and its leader answers, or the next one, if this leader has failed.
                 self._founds_from = now + FRESH
             case "closed":
                 if told.identity == self.member.identity:
                     self._refuse(told.text("why"))
 
     def _refuse_stranger(self) -> bool:
-        """Give up if those who are there cannot be understood, or do not understand us."""
+        """Give up if processes are present that we cannot understand, or that do not understand us; return whether we have given up."""
         strangers = [] if self.guard is None or self.guard.has_company else self.guard.strangers
         if strangers:
             self._refuse(f"somebody is in this group, but {strangers[0]}")
@@ -252,12 +253,13 @@ class Newcomer:
         self.refused = UsageError(f"{self.member.name!r} cannot join: {why}")
 
     def _meet(self, told: Told, now: float) -> None:
-        """Somebody else is without a view. Of others it names we know only where they are: whether they are there, they
-        have to say themselves."""
+        """Handle the request of another process without a view. The addresses of others in it only tell us where to send: these processes
+        count as present once they are heard themselves."""
         person = Member(*told.identity, told.text("address"))
         if person.identity == self.member.identity or (self._accepts and self._accepts(person)):
             return
-        if told.number("view"):  # it was in one, and looks for that group, not for people to found another
+        # It was in a view, and looks for that group, not for processes to found another.
+        if told.number("view"):
             self.places.learn(person.address)
             return
         for place in (*(told.texts("places") if person.address else ()), person.address):

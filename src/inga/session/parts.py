@@ -1,22 +1,21 @@
-"""Parts of a group that have lost sight of each other, and members without a view: how they find together again.
+"""How parts of a group that cannot hear each other, and members without a view, find each other again.
 
-Where the network is cut, or somebody was silent for too long, each part takes the other for dead and goes on by itself.
-So whoever leads a part in which somebody has failed says from time to time to all who know the group's name:
+Where the network is cut, or a member was silent for too long, each part takes the other for dead and goes on by itself.
+So the leader of a part in which a member has failed sends from time to time, to all processes that know the group's name:
 
-    part       how many we are, and who leads. Who leads a smaller part closes its view in the ordinary way, so that all
-               in it have delivered the same, and lets its members go; of two parts of one size that with the leader of
-               the lower name stays
-    hello      of one without a view: let me in, under a new incarnation. It says whom it asks, so that no two parts take
-               it in; who knows nobody to ask is answered by every leader with `part`, and asks the first it hears
-    welcome    the view that has it in it
-    lost       of a member that is paused: has anybody gone on without me? Whoever has answers `part`. Those who did not
-               let it into their view, or have forgotten that they did, would never say so by themselves
+    part       the size of its part, and its leader. The leader of a smaller part closes its view in the ordinary way, so that all
+               its members have delivered the same, and dissolves it; of two parts of equal size the one whose leader has the
+               lower name stays
+    hello      a process without a view asks for admission, under a new incarnation. It names the leader that it asks, so that
+               no two parts admit it; a process that knows no leader is answered `part` by every leader, and asks the first it hears
+    welcome    the view that includes it
+    lost       a paused member asks: has anybody gone on without me? A member that has gone on answers `part`. Members that did not
+               have it in their view, or have forgotten that they had, would never tell it by themselves
 
-One that was excluded and asked to come back (`rejoin`) does the same. Who is not let in for a while goes on alone, and
-is a part of one.
+An excluded member with `rejoin` does the same. A process that is not admitted for a while goes on alone, as a part of one.
 
-Rejected: to agree on a common view between two leaders. Either may fail on the way, and then four sets of members have
-to be kept apart; whoever asks to be let in one by one needs nothing that newcomers do not need anyway.
+Rejected: to agree on a common view between two leaders. Either may fail meanwhile, and then four sets of members have
+to be kept apart; members that ask for admission one by one need nothing that newcomers do not need anyway.
 """
 
 from collections.abc import Hashable
@@ -34,17 +33,17 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 PART = 0.5
-"""Seconds between two words of a leader to other parts."""
+"""Seconds between two `part` messages of a leader, at least; twice as many at most."""
 
 ASKING, ASKING_MAX = 0.005, 0.1
-"""Seconds between two requests to be let in: first, and after doubling."""
+"""Seconds between two requests for admission: first, and after doubling."""
 
 ALONE_AFTER, ALONE_AFTER_MAX = 3.0, 24.0
-"""Seconds without an answer after which one without a view goes on alone: first, and after doubling, as long as it is let
-in nowhere. Where machines are so busy that a view takes longer than that, parts of one would come and go for ever."""
+"""Seconds without an admission after which a process without a view goes on alone: first, and after doubling each time in a row.
+Without the doubling, parts of one would come and go for ever on machines so busy that a view change takes longer."""
 
 LOST_MAX = 256
-"""Members that are remembered as lost."""
+"""Failed members that are remembered."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -52,8 +51,8 @@ class Parts:
     """Looks for other parts of the group, and for a view if there is none; part of the session."""
 
     def __init__(self, session: "Session", *, rejoin: bool, is_open: bool) -> None:
-        """`rejoin`: come back when we were excluded. `is_open`: nobody has named the members, so that some may have founded
-        a group elsewhere of which we have never heard."""
+        """`rejoin`: come back when we were excluded. `is_open`: the members were not listed, so that others may have founded
+        a part of the group of which we have never heard."""
         self._session = session
         self._is_open = is_open
         self.rejoin = rejoin
@@ -61,8 +60,9 @@ class Parts:
         self._alone_after = Backoff(ALONE_AFTER, ALONE_AFTER_MAX)
         self._patience = ALONE_AFTER
         self._asking = Asking(None, 0.0)
-        self._was: Was | None = None  # before we were without a view
-        self.reads_first = False  # we were too slow, and come back once our application has read what it has
+        self._was: Was | None = None  # our last membership, while we have no view
+        # We were too slow, and ask only once our application has read what was delivered.
+        self.reads_first = False
         self._lost: dict[str, None] = {}  # names of members that have failed and are not back
         self._pause = Backoff(ASKING, ASKING_MAX)
         self.wake = NEVER
@@ -74,7 +74,7 @@ class Parts:
 
     @property
     def is_entering(self) -> bool:
-        """Whether we have been let in, and are in that view once this turn has ended: words may come twice in one burst."""
+        """Whether we were admitted, and install that view when this turn has ended: a `welcome` may come twice in one burst."""
         return self.is_homeless and self._session.stack.views.next is not None
 
     def view(self, view: View) -> None:
@@ -92,7 +92,7 @@ class Parts:
         session = self._session
         if self.is_homeless:
             late, self.wake = now - self.wake, NEVER
-            if late > ASKING_MAX:  # we were away: nobody was asked meanwhile, and nobody has let us wait
+            if late > ASKING_MAX:  # our process was stopped: it asked nobody meanwhile
                 self._since += late
                 self._asking.forgive(late)
             if not self.is_entering:
@@ -112,16 +112,16 @@ class Parts:
 
     @property
     def is_hopeful(self) -> bool:
-        """Whether we have just begun to ask for a view."""
+        """Whether we have just begun to ask for admission."""
         return self.is_homeless and self._session.stack.now - self._since < ALONE_AFTER
 
     def look(self) -> None:
-        """We are paused: others may have gone on."""
+        """We are paused: begin to ask whether others have gone on."""
         if not self.is_homeless:
             self._rearm()
 
     def part(self) -> dict[str, Any]:
-        """What a leader says of its part, or a member of the leader's."""
+        """Return the fields of a `part` message, which the leader sends, or another member of its part."""
         stack = self._session.stack
         leader, spoken_in = stack.view.members[self._session.changes.leader], stack.wire.tag_of(stack.view)
         return {
@@ -135,7 +135,7 @@ class Parts:
     def leave_home(
         self, host: tuple[str, int] | None, part: tuple[str, ...] = (), tag: int | None = None
     ) -> None:
-        """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does. `tag`: of the
+        """We are in no view any more: ask `host` for admission as a new member, together with the whole `part`. `tag`: of the
         view that we give up, if that is not the one in force."""
         session = self._session
         stack = session.stack
@@ -155,7 +155,7 @@ class Parts:
         self.wake = stack.now
 
     def on_part(self, told: Told, address: Hashable) -> None:
-        """The leader of another part says that it is there, or a member of it does."""
+        """Handle the announcement of another part, by its leader or by another member of it."""
         session = self._session
         stack = session.stack
         leader, size, spoken_in = told.identity, told.number("size"), told.large("spoken_in")
@@ -168,20 +168,21 @@ class Parts:
             return
         if session.quorum.is_paused:
             if spoken_in != stack.wire.tag_of(stack.view) and not stack.wire.is_past(spoken_in):
-                session.excluded()  # whoever says so is not paused, and has gone on without us
+                session.excluded()  # the sender of `part` is not paused, and has gone on without us
             return
         if stack.wire.is_past(spoken_in) or any(each.identity == leader for each in stack.view.members):
-            return  # of a view that we have left behind: it counts us, and will hear that we went on
+            # This part is of a view that is closed here: its leader still counts us, and will hear that we went on. Or its leader is a member of ours.
+            return
         if session.presence.greets and session.is_new:
-            # However many founders we were told of, a view of people who have met counts for more. They may all be people
-            # whom we do not know and, in a secured group, do not believe that we were excluded.
+            # A view of members that have met takes precedence over ours, however many founders were listed. Its members may all be unknown to
+            # us; in a secured group we would not believe such processes that we were excluded.
             session.changes.leave_home(leader)
             return
         ours = stack.view.members[session.changes.leader]
         is_larger = (-size, leader) < (-len(stack.view), ours.identity)
         if not session.changes.leads:
             is_carried = session.porter.carries_part(leader)
-            # Who speaks to one address at a time may know none but ours.
+            # A leader that sends to single addresses may know no other address than ours.
             if where or (is_carried and is_larger):
                 part = {"group": session.digest, "size": size, "spoken_in": spoken_in}
                 session.say_outside(
@@ -192,11 +193,11 @@ class Parts:
         elif is_larger:
             session.changes.dissolve(leader)
         else:
-            # It is for that one to dissolve; we may have come after it was lost, and not say anything by ourselves.
+            # The other part has to dissolve. We tell it of ours: we may have joined after it was lost, and not announce ourselves otherwise.
             session.say_outside(None, "part", **self.part())
 
     def on_lost(self, told: Told, address: Hashable) -> None:
-        """A member that is paused asks whether anybody has gone on without it."""
+        """A paused member asks whether others have gone on without it."""
         session, view = self._session, self._session.stack.view
         who, spoken_in, number = told.identity, told.large("spoken_in"), told.number("view")
         next_, attempt = told.large("next"), told.number("attempt")
@@ -208,7 +209,7 @@ class Parts:
             session.answer(address, "part", **self.part())
 
     def on_welcome(self, told: Told) -> None:
-        """We are in a view again."""
+        """Handle an admission: install that view."""
         session = self._session
         view = view_told(told, traced=session.stack.book is not None)
         is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
@@ -218,8 +219,8 @@ class Parts:
             session.changes.enter(view, told)
 
     def on_refused(self, told: Told) -> None:
-        """This incarnation was a member before, and taken for dead before it heard of that; or the one before it still
-        is. Another one may be let in."""
+        """Handle a refusal: ask as another incarnation. This one was admitted, and excluded before it heard of that; or the one before it
+        is still a member."""
         stack = self._session.stack
         if self.is_homeless and not self.is_entering and told.identity == stack.member.identity:
             if told.do == "closed" and not stack.met and not self.rejoin:
@@ -229,11 +230,11 @@ class Parts:
 
     def _ask(self, now: float) -> None:
         session = self._session
-        # Who waits for a state reads nothing before that has come, and then it has all that it skips.
+        # An application that waits for a state reads nothing before the state has come, which then includes the messages that it skips.
         if self.reads_first and session.stack.queued and not session.transfer.lacks:
             self._since, self.wake = now, now + ASKING_MAX
             return
-        # Where only a majority goes on, one that was a whole group by itself still is.
+        # Where only a majority may go on, a member that was a whole group by itself still is one.
         may_be_alone = not session.quorum.is_primary or len(session.stack.view) == 1
         if now - self._since >= self._patience and may_be_alone:
             session.changes.go_on_alone()

@@ -1,13 +1,13 @@
-"""Who is here and who has left: greetings until everybody was met, goodbyes until everybody knows.
+"""Which members are present, and which have left: greetings until all members were met, goodbyes until all of them know.
 
-    here       with `greet`, who we are and what we take the group for, until we have met everybody; whoever asks is
-               answered, strangers too
-    goodbye    we leave: repeated until everybody we met has said `farewell`. A member that failed says it, too
-    farewell   that was heard, and nobody waits for that member any more
-    who        we have waited for these members: whoever knows that one of them has left says so
+    here       with `greet`: who we are, and what we know of the group, until we have met all members; a greeting that asks for
+               an answer gets one, also that of a stranger
+    goodbye    we leave: repeated until every member that we met has said `farewell`. A member that has failed by an error says it, too
+    farewell   the goodbye was received, and this member does not wait for the leaving one any more
+    who        we have waited for these members: a member that knows that one of them has left says so
 
-All of it belongs to no view and carries the group's name alone, so that it is understood by members that are in the
-next view already, and by those who were told something else about the group: they say what differs, once.
+These messages belong to no view and carry a hash of the group's name alone, so that members that are in the
+next view already can read them, and also processes with other options for the group: both sides report the difference, once.
 """
 
 from collections.abc import Hashable
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 GREETING, GREETING_MAX = 0.02, 1.0
-"""Seconds between greetings while somebody was not met: the first wait, doubled each time, and the longest."""
+"""Seconds between greetings until all members were met: the first wait, doubled each time, and the longest."""
 
 GOODBYE, GOODBYE_MAX = 0.01, 0.25
-"""The same between goodbyes, which people wait for."""
+"""The same between goodbyes; shorter, since people wait for a program to end."""
 
 GOODBYES_MAX = 64
-"""Goodbyes to those who do not answer: about a quarter of a minute."""
+"""Goodbyes to members that do not answer: about a quarter of a minute."""
 
 NAMES_MAX = 64
-"""Members that are listed in a greeting; larger groups say how many they are."""
+"""Members that are listed in a greeting; larger groups only give their number."""
 
 DIFFERENCES_MAX = 64
-"""Differences told to a person; there may be any number of strangers."""
+"""Differences that are reported to a person; there may be any number of strangers."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Presence:
-    """Greets, answers and takes leave; part of the session."""
+    """Sends and answers greetings and goodbyes; part of the session."""
 
     def __init__(self, session: "Session", *, greet: bool, config: dict[str, Any]) -> None:
-        """`greet`: say from the start that we are here. `config`: what members have to agree on, for people."""
+        """`greet`: send greetings from the start. `config`: the settings that members have to agree on, in the form that people know."""
         self._session = session
         self.greets = greet
         self._config = config
@@ -53,10 +53,11 @@ class Presence:
         self._leaving = Backoff(GOODBYE, GOODBYE_MAX)
         self._goodbyes = 0
         self._unaware: set[int] = set()  # members that have not confirmed our goodbye
-        self.early: list[Told] = []  # goodbyes in a view that is not installed here yet
-        self._births: dict[tuple[str, int], int] = {}  # which process each member is, where that was said
-        self._introduced: set[int] = set()  # members that have told what layers have to know of them
-        self._told: set[tuple[str, str]] = set()  # differences that a person was told of
+        self.early: list[Told] = []  # goodbyes in the next view, which is not installed here yet
+        # The birth of the process that is each member, where it was told.
+        self._births: dict[tuple[str, int], int] = {}
+        self._introduced: set[int] = set()  # members whose greetings have brought the data that layers need
+        self._told: set[tuple[str, str]] = set()  # differences that were reported to a person
 
     @property
     def has_left(self) -> bool:
@@ -64,7 +65,7 @@ class Presence:
 
     @property
     def is_gathering(self) -> bool:
-        """Whether somebody is not there yet, as far as we greet and can know."""
+        """Whether we greet, and some members were not met yet."""
         return self.greets and bool(self._unmet())
 
     @property
@@ -82,7 +83,7 @@ class Presence:
             self.wake = self._session.stack.now
 
     def turn(self) -> None:
-        """Look again at goodbyes that came early: the view to which they belong may be installed by now."""
+        """Handle early goodbyes again: the view to which they belong may be installed by now."""
         early, self.early = self.early, []
         for told in early:
             self.on_goodbye(told)
@@ -98,14 +99,14 @@ class Presence:
         self._unaware.discard(member)
 
     def goodbye(self) -> None:
-        """We leave. Those we never met are told as well, and not waited for."""
+        """Say goodbye to all members, and wait for the answers of those that we have met."""
         stack = self._session.stack
         self._unaware = {m for m in stack.peers if m in stack.met or not self.greets}
         self.wake = NEVER
         self._say_goodbye(stack.now)
 
     def ask_about(self, members: set[int]) -> None:
-        """We wait for these members: ask all whether they have left, and doubt the addresses we have of them."""
+        """Ask all whether these members, for which we wait, have left, and doubt the addresses we have of them."""
         session, people = self._session, self._session.stack.view.members
         if not members:
             return
@@ -115,22 +116,23 @@ class Presence:
         session.say_outside(None, "who", people=asked)
 
     def ask_whether_here(self, member: int) -> None:
-        """Somebody else has its name: whoever is there answers."""
+        """Ask for an answer at the member's address, since a newcomer has its name."""
         self._session.say_outside(member, "here", **self._ourselves(asks=True))
 
-    # What others say
+    # Control messages of others
 
     def on_here(self, packet: Packet, told: Told) -> None:
-        """A member greets, of this group or of what it takes for it."""
+        """Handle a greeting, of this group or of another one of the same name."""
         stack, name = self._session.stack, told.text("name")
         if told.text("group") != self._session.digest:
             self._tell_difference(name, told)
-            if told.flag("asks"):  # it would not hear of us else: we greet nobody once we have met everybody
+            # It would not hear of us otherwise: we stop greeting once we have met all members.
+            if told.flag("asks"):
                 self._session.answer(packet.where, "here", **self._ourselves(asks=False))
             return
         person = Member(name, told.number("incarnation"))
         if person.identity == stack.member.identity:
-            return  # our own, come back to us
+            return  # our own greeting
         member, birth = stack.view.index(person), told.number("birth")
         if member is None:
             stack.reject("stranger")
@@ -144,7 +146,7 @@ class Presence:
                     packet.where, "double", name=name, birth=birth, group=self._session.digest
                 )
             return
-        packet.src = member  # which may be another in its view
+        packet.src = member  # its index in our view, which may differ from that in its own
         stack.meet(packet)
         stack.heard[packet.src] = stack.now
         self._introduced.add(member)
@@ -153,7 +155,7 @@ class Presence:
             self._session.say_outside(packet.src, "here", **self._ourselves(asks=False))
 
     def _is_the_one(self, person: Member, member: int, birth: int) -> bool:
-        """Whether it is the process that we know by that name; the first one that greets is."""
+        """Whether the greeting is of the process that we know by that name, which is the first one that greets."""
         if birth and self._births.setdefault(person.identity, birth) != birth:
             return False
         births = self._session.stack.wire.births
@@ -165,7 +167,7 @@ class Presence:
         return bool(birth) and self._births.get(identity, birth) != birth
 
     def on_double(self, told: Told) -> None:
-        """Another process has our name."""
+        """We are told that another process has our name."""
         stack = self._session.stack
         names_us = (told.text("group"), told.text("name")) == (self._session.digest, stack.member.name)
         if names_us and told.number("birth") == stack.birth and not stack.leaving:
@@ -173,32 +175,32 @@ class Presence:
             self._session.excluded(why, for_good=True)
 
     def on_goodbye(self, told: Told, where: Hashable = None) -> None:
-        """A member leaves, or is reported to have left."""
+        """Handle the goodbye of a member, or the report of one."""
         member, view = self._find(told), told.number("view")
         if told.flag("itself") and self._is_another(told.identity, told.number("birth")):
-            return  # it was refused as we know another process by that name, which stays
+            return  # that process was refused, since we know another one by that name, which stays
         if member is None:
             person = told.identity
             if self._session.changes.dismiss(*person) and told.flag("itself"):
                 self._session.answer(where, "farewell", **self._farewell(Member(*person)))
             return
         if view == self._session.stack.view.number + 1 and member != self._session.stack.me:
-            # It has left in the next view, which is on its way to us.
+            # It has left in the next view, which is not installed here yet.
             if len(self.early) < GOODBYES_MAX:
                 self.early.append(told)
             return
         stack = self._session.stack
         if member == stack.me:
-            return  # that is what we told them
+            return  # our own goodbye
         if told.flag("itself"):
             self._session.say_outside(member, "farewell", **self._farewell(stack.view.members[member]))
         if member not in stack.left:
             if told.flag("bound"):
                 self._session.quorum.bind(member)
-            # Who leaves in a view further on has left us behind before, and what it last sent in ours may be lost.
+            # A member that leaves in a later view had left our view behind before, and its last packets in ours may be lost.
             stack.gone(member, failed=view > stack.view.number)
         elif member in stack.failed and view == stack.view.number and not told.flag("bound"):
-            # It was silent for too long, and takes part in nothing any more.
+            # It was excluded for its silence, and by its goodbye takes part in no change any more.
             self._session.quorum.discount(member)
 
     def on_farewell(self, told: Told) -> None:
@@ -206,7 +208,7 @@ class Presence:
         if member is not None and told.people("leaver") == [self._person().signed]:
             self._unaware.discard(member)
             if told.number("view") > self._session.stack.view.number:
-                # Those who are in a view without us all know, also those whose word does not come to us.
+                # All members of a view without us know, also those whose farewell does not reach us.
                 self._unaware.clear()
             if not self._unaware and self._session.stack.leaving:
                 self.wake = NEVER
@@ -219,25 +221,26 @@ class Presence:
             self.say_gone(None, Member(*who))
 
     def on_excluded(self, packet: Packet, told: Told) -> None:
-        """Somebody has gone on without us, from the view in which we still are."""
+        """Handle the message that others have gone on without us, from the view in which we still are."""
         stack = self._session.stack
         who = told.identity
         if told.text("group") != self._session.digest or who != stack.member.identity:
             return
         if told.large("spoken_in") != stack.wire.tag_of(stack.view):
             return
-        if stack.leaving:  # then everybody knows
+        if stack.leaving:  # then all members know that we are gone
             self._unaware.clear()
             self.wake = NEVER
             return
         leaders = told.numbers("leader")
         if not leaders or self._session.quorum.yields(leaders[0]):
             self._session.left_behind(is_slow=told.flag("slow"))
-        elif packet.src in stack.peers:  # it follows another, and we count on it: then it has to give up
+        elif packet.src in stack.peers:
+            # It follows another leader, and we still count on it: tell it to give up instead.
             leader, person = self._session.changes.leader, stack.view.members[packet.src]
             self.say_excluded(person, stack.wire.tag_of(stack.view), packet.where, leader)
 
-    # What we say
+    # Control messages of ours
 
     def say_excluded(
         self,
@@ -248,9 +251,9 @@ class Presence:
         *,
         is_slow: bool = False,
     ) -> None:
-        """Tell one that speaks in a view that we have left behind that it is not in the next one. It may be in that of
-        another part of the group by now, and then this does not concern it. With a `leader`, who leads the change to the
-        next one, we have not left it yet. `is_slow`: that is why."""
+        """Tell a member that sends in a view which is closed here that it is not in the next one. It ignores this if it is in the view of
+        another part of the group by now. With a `leader`, which leads the change to the next view, that view is not installed
+        here yet. `is_slow`: it was excluded because it was too slow."""
         leaders = [] if leader is None else [leader]
         told = {"group": self._session.digest, "spoken_in": spoken_in, "leader": leaders, "slow": is_slow}
         self._session.answer(where, "excluded", **named(person), **told)
@@ -307,18 +310,18 @@ class Presence:
         )
 
     def _farewell(self, to: Member) -> dict[str, Any]:
-        """Signed by us, for one that leaves."""
+        """Return the fields of our farewell to a leaving member."""
         session = self._session
         words = signed(self._person(), session.digest, session.stack.view.number)
         return {**words, "leaver": [to.signed]}
 
     def _find(self, told: Told) -> int | None:
-        """The member that a message names, if it is of this group."""
+        """Return the index of the member that a message names, if both are of this group."""
         who, group = Member(*told.identity), told.text("group")
         return self._session.stack.view.index(who) if group == self._session.digest else None
 
     def _tell_difference(self, name: str, told: Told) -> None:
-        """The sender means another group by this name: tell a person what differs, once."""
+        """The sender is in another group of this name: report to a person what differs, once."""
         ours = self._ourselves(asks=False)
         order, members = told.text("order"), told.texts("members")
         if order != ours["order"]:

@@ -1,8 +1,8 @@
-"""Who holds the group up: noticed once for all orders, looked into, and told to a person.
+"""Which members hold the group up: detected in one place for all orders, investigated, and reported to a person.
 
-Windows say that they are closed and because of whom; orders say what they hold and whose words are missing. If that
-lasts, the others are asked whether those members are still there: a goodbye may have been lost on its way to us, and
-where a member is may not be true. If it lasts longer, a person is told, once for each time it happens.
+Windows tell whether they are closed, and which members they wait for; orders tell what they hold, and whose packets are missing. After a second
+the others are asked whether those members have left: a goodbye may have been lost on its way to us, and
+the address that we have of a member may be wrong. After five seconds a notice tells a person, once for each wait.
 """
 
 from typing import TYPE_CHECKING
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from inga.stack.stack import Stack
 
 ASK_AFTER, ASK_AFTER_MAX = 1.0, 60.0
-"""Seconds of waiting for somebody before others are asked about it; and between two such questions, at most."""
+"""Seconds of waiting for a member before others are asked about it; and between two such questions, at most."""
 
 ASKS_MAX = 16
 """Questions while nothing moves: about ten minutes of them."""
 
 WARN_AFTER = 5.0
-"""Seconds of waiting before a person is told for whom."""
+"""Seconds of waiting before a notice names the members that are waited for."""
 
 WAITS = {"sending": "sending.waits", "delivery": "delivery.waits"}
-"""What a person is told of, and the event in the log."""
+"""The two kinds of waiting, and the event of each in the log."""
 
 WAITS_MAX = 64
-"""Members of whom it is known how long they were waited for."""
+"""Members whose waits are remembered."""
 
 QUEUE_MIN = 1024
-"""The least that `queue_max` can be: any message makes a smaller queue full, and nothing would ever be read."""
+"""The least value of `queue_max`: any message would fill a smaller queue, and nothing would ever be read."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -49,13 +49,13 @@ class Unread:
 
 
 def queued_in(stack: "Stack") -> int:
-    """Bytes delivered and not taken for which senders may have to wait."""
+    """Return the bytes delivered and not taken for which senders may have to wait."""
     return 0 if stack.closing and stack.skips else stack.queued
 
 
 def unread_in(stack: "Stack") -> int:
-    """Bytes for which senders may have to wait: delivered and not taken, or held. When a view ends, what is held may wait for
-    something that nobody has, and is given up only after everybody has sent everything: that must not wait for it in turn."""
+    """Return the bytes for which senders may have to wait: delivered and not taken, or held. When a view closes, held packets do not count: they
+    may wait for packets that nobody has, and are given up only after every member has sent everything, which must not wait for them in turn."""
     return queued_in(stack) if stack.closing else stack.queued + stack.held
 
 
@@ -66,12 +66,12 @@ class Pressure:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._sending_since: float | None = None  # since when nothing may be sent
-        self._holding_since: float | None = None  # since when something is held and nothing of it is let go
-        self._blaming_since = 0.0  # nobody is to blame for what has waited before
-        self._released = 0  # packets and calls, when that began
-        self._held = 0  # bytes, when we last looked
-        self._waits: dict[str, float] = {}  # seconds, by name, of waits that are over
-        self._awaited: set[str] = set()  # for whom sending waits now
+        self._holding_since: float | None = None  # since when packets are held and none is released
+        self._blaming_since = 0.0  # waiting before this time is blamed on no member
+        self._released = 0  # packets delivered and calls begun, when that began
+        self._held = 0  # bytes held at the last tick
+        self._waits: dict[str, float] = {}  # seconds by name, of waits that are over
+        self._awaited: set[str] = set()  # names of the members for which sending waits now
         self._warned: set[str] = set()
         self._asking = Backoff(ASK_AFTER, ASK_AFTER_MAX)
         self._asks = 0
@@ -85,13 +85,13 @@ class Pressure:
         self._watch()
 
     def be_patient(self) -> None:
-        """We were cut off, or away: nobody is to blame for what has waited meanwhile."""
+        """We were cut off, or our process was stopped: blame no member for the waiting meanwhile."""
         self._blaming_since = self._session.stack.now
         self._session.slow.be_patient()
         self._watch()
 
     def turn(self) -> None:
-        """The turn has ended: see whether anything is held, and whether that moves."""
+        """The turn has ended: check whether packets are held, and whether any were released."""
         stack = self._session.stack
         held = stack.held
         if not held:
@@ -100,7 +100,7 @@ class Pressure:
                 self._warned.discard("delivery")
                 self._watch()
         elif self._holding_since is None or stack.delivered + stack.chain.begun != self._released:
-            # What has moved is no part of what is asked about from now on; a window that is closed still is.
+            # After progress the questions start anew, unless sending waits as well: questions about a closed window go on.
             begins = self._holding_since is None or (self._asks > 0 and self._sending_since is None)
             self._holding_since, self._released = stack.now, stack.delivered + stack.chain.begun
             self._warned.discard("delivery")
@@ -110,16 +110,16 @@ class Pressure:
             self._watch()
 
     def tick(self, now: float) -> None:
-        """Something has waited for a while: since when it does may have changed meanwhile."""
+        """Look at what waits, and since when; that may have changed since the alarm was set."""
         stack = self._session.stack
-        if now - self.wake > ASK_AFTER:  # our own alarm is late
+        if now - self.wake > ASK_AFTER:  # our process was stopped
             self.be_patient()
         watched = {
             "sending": (self._sending_since, stack.chain.blockers),
             "delivery": (self._holding_since, stack.chain.awaited),
         }
         asked: set[int] = set()
-        moments: list[float] = []  # when something will have waited long enough
+        moments: list[float] = []  # when the next question or notice is due
         for what, (since, members) in watched.items():
             if since is None:
                 continue
@@ -145,17 +145,17 @@ class Pressure:
 
     @property
     def blocked_for(self) -> float:
-        """Seconds since when nothing may be sent, because of a window."""
+        """Seconds for which a closed window has blocked sending."""
         return 0.0 if self._sending_since is None else self._session.stack.now - self._sending_since
 
     @property
     def held_for(self) -> float:
-        """Seconds since something is held and nothing is delivered."""
+        """Seconds for which packets have been held and none was released."""
         return 0.0 if self._holding_since is None else self._session.stack.now - self._holding_since
 
     @property
     def waits(self) -> dict[str, float]:
-        """For whom sending has waited, and for how many seconds in all; waits of less than a second are not counted."""
+        """Seconds for which sending has waited in all, by the name of the member that it waited for; waits of less than a second are not counted."""
         since, now = self._sending_since, self._session.stack.now
         waits = self._waits.copy()
         for name in self._awaited if since is not None else ():
@@ -169,12 +169,12 @@ class Pressure:
         elif what == "sending":
             whom = ": our own application does not read"
         else:
-            return  # the packets that are missing were those of a member that has left
+            return  # the missing packets are those of a member that has left
         self._warned.add(what)
         stack.notice(WAITS[what], f"{what} has waited {WARN_AFTER:g} s{whom}")
 
     def _watch(self) -> None:
-        """Something has begun to wait, or waits no more."""
+        """Sending or delivery has begun to wait, or waits no more: set the alarm."""
         if self._sending_since is None and self._holding_since is None:
             self.wake = NEVER
         else:

@@ -1,7 +1,7 @@
 """Questions that a member repeats until they are answered.
 
-A question goes to each member once between two ticks of the clock. A member that hears what is meant for others answers
-as well, and if answers made us ask again at once, there would be no end of it.
+A question goes to each member at most once between two ticks of the clock. A member that receives a question meant for others answers
+it as well, so if each answer made us ask again at once, questions and answers would never end.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,15 @@ PAUSE, PAUSE_MAX = 0.005, 0.1
 """Seconds before a question is repeated: first, and after doubling."""
 
 Hears = Callable[[str, int, Told], None]
-"""Takes what a member says: what it is about, the member's index, the words."""
+"""Handles a control message of a member: its kind, the member's index, its contents."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Questions:
-    """What this member says to others while a view changes, and what it has asked since the last tick."""
+    """Sends the control messages of a view change, and remembers which questions were asked since the last tick."""
 
     def __init__(self, session: "Session", hears: Hears) -> None:
-        """`hears` takes what this member says to itself: whoever leads a change follows it as well."""
+        """`hears` handles messages of this member to itself: the leader of a change also takes part in it as a member."""
         self._session = session
         self._hears = hears
         self._asked: set[tuple[Any, ...]] = set()
@@ -36,30 +36,30 @@ class Questions:
         self._warned = False
 
     def begin(self) -> None:
-        """A change begins: waits are short again, and a new warning may be due."""
+        """A change begins: reset the backoff, and allow a new warning."""
         self._since, self._warned = self._session.stack.now, False
         self._pause.reset()
         self._asked.clear()
 
     def renew(self) -> None:
-        """Everything may be asked again."""
+        """Allow every question to be asked again."""
         self._asked.clear()
 
     def next_wake(self) -> float:
-        """When what was not answered is asked again."""
+        """Return the time at which unanswered questions are asked again."""
         stack = self._session.stack
         return stack.now + self._pause.next(stack.rng)
 
     def is_first(self, *question: Any) -> bool:
-        """Whether this was not asked since the last tick; now it is."""
+        """Whether this question was not asked since the last tick; mark it as asked."""
         if question in self._asked:
             return False
         self._asked.add(question)
         return True
 
     def ask(self, whom: set[int], do: str, **what: Any) -> None:
-        """Say this to each of these members, unless it was said since the last tick. One that does not answer for long may
-        not be where we think: somebody may have spoken in its name before we met it. `what` has words of any name
+        """Send this question to each of these members, unless it was sent since the last tick. The address that we have of a member that has not
+        answered for `ASK_AFTER` seconds is doubted: another process may have sent in its name before we met it. `what` has fields of any name
         but `whom` and `do`."""
         stack = self._session.stack
         for member in sorted(whom):
@@ -69,7 +69,7 @@ class Questions:
                 self.tell(member, do, **what)
 
     def tell(self, whom: int | None, do: str, **what: Any) -> None:
-        """Say this now, to one member or to all."""
+        """Send a control message now, to one member or to all."""
         stack = self._session.stack
         if whom == stack.me:
             self._hears(do, stack.me, Told(what))
@@ -77,7 +77,7 @@ class Questions:
             self._session.say(whom, stack.view.number, do, what)
 
     def warn(self, missing: set[int]) -> None:
-        """Say once which members a change has waited for, when that takes long."""
+        """Name the members that a change waits for in a notice, once, after `WARN_AFTER` seconds."""
         stack = self._session.stack
         if not self._warned and stack.now - self._since >= WARN_AFTER:
             self._warned = True

@@ -1,9 +1,9 @@
-"""Which process of a trace each newcomer is, as a leader says.
+"""The process numbers that a leader gives to newcomers, by which a trace knows them.
 
-Views number all that ever were in the group, and a trace knows its processes by these numbers. Two parts of a group that
-cannot hear each other may both let somebody in, so a leader cannot know by itself which numbers are free: it reserves
-them where the traces are. A number that is reserved and not used, since a change was given up or its leader failed, is
-never used. Without a trace nobody looks at the numbers, and two parts may use the same.
+Views number all processes that ever were in the group, and a trace identifies its processes by these numbers. Two parts of a group that
+cannot hear each other may both admit newcomers, so a leader cannot know by itself which numbers are free: it reserves
+them in the directory of the traces. A number that is reserved and then not used, since a change was given up or its leader failed, is
+never used. Without a trace the numbers have no effect, and two parts may use the same ones.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ class ReservedNumbers:
         self._reserved: dict[Member, int] = {}
 
     def view(self) -> None:
-        """Another view is in force: who was let in has its number, and whoever was not gets another."""
+        """Another view is in force: newcomers that it admitted have their numbers, all others get new ones."""
         self._reserved.clear()
 
     def reserve(self, stack: Stack, newcomers: Sequence[Member]) -> Sequence[int]:
-        """A number for each of these; those who were in our last attempt keep theirs."""
+        """Return a number for each of these newcomers; those of our last attempt keep theirs."""
         if stack.book is None:
             return range(stack.view.total, stack.view.total + len(newcomers))
         kept = {person: self._reserved[person] for person in newcomers if person in self._reserved}

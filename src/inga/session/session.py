@@ -1,18 +1,18 @@
-"""The session: what is the same under every order, in one layer beneath them all.
+"""The session: what all orders have in common, in one layer beneath them.
 
-    presence   who is here, who has left: `presence`
-    silence    who is not heard any more: `silence`
-    detours    who is heard by others and not by us: `detours`
-    porter     who asks to be let in, and is heard by others than the leader: `porter`
-    changes    views: members that join, leave or fail, other orders: `changes`
+    presence   which members are present, and which have left: `presence`
+    silence    members that are not heard any more: `silence`
+    detours    members that others hear, but not we: `detours`
+    porter     newcomers that members hear, but not the leader: `porter`
+    changes    view changes: members that join, leave or fail, other orders: `changes`
     quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
-    handover   states of objects for those who join: `handover`
-    transfer   states of applications for those who join: `transfer`
-    slow       what becomes of a member that holds the group up: `slow`
-    pressure   who holds the group up: `pressure`
+    handover   states of objects for newcomers: `handover`
+    transfer   states of applications for newcomers: `transfer`
+    slow       what is done about a member that holds the group up: `slow`
+    pressure   which members hold the group up: `pressure`
 
-It stands below everything that numbers, orders or repairs packets and stays when the view changes. Its own packets
+It is below everything that numbers, orders or repairs packets and stays when the view changes. Its own packets
 are small, rare, and readable in a packet dump.
 """
 
@@ -46,14 +46,14 @@ from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
 
 SPOKEN_FOR = ("here", "hello", "lost")
-"""What everybody says of itself alone."""
+"""Control messages that a process may send about itself only."""
 
 SPOKEN_OF = ("goodbye", "farewell", "excluded", "double")
-"""What everybody says of itself, and members of others: who is no member any more, or none yet, sends nobody away."""
+"""Control messages that a process may send about itself, and a member also about others: a process that is not a member can exclude nobody."""
 
 
 def is_impostor(guard: Guard | None, told: Told, address: Hashable, members: tuple[str, ...] = ()) -> bool:
-    """Whether somebody speaks of itself under a name that it has not proven, or of others without being a member."""
+    """Whether the sender uses a name that it has not proven, or makes a statement about others without being one of `members`."""
     if guard is None or told.do not in SPOKEN_FOR + SPOKEN_OF:
         return False
     others = members if told.do in SPOKEN_OF else ()
@@ -62,7 +62,7 @@ def is_impostor(guard: Guard | None, told: Told, address: Hashable, members: tup
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Session(Layer):
-    """Takes the session's packets apart, and lets its parts answer."""
+    """Reads the session's packets, and passes each to the part that handles it."""
 
     name = "session"
     id = 3
@@ -84,13 +84,12 @@ class Session(Layer):
         gives: str = "",
         wants: str = "",
     ) -> None:
-        """`build` makes the layers of a recipe by its name; without it the view cannot change. `greet`: say from
-        the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
-        objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
-        we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what becomes of a
-        member that holds up the others for longer than `patience`. `open`: nobody has named the members beforehand.
-        `gives`, `wants`: the kinds of state that the
-        application has for newcomers, and takes as one."""
+        """`build` makes the layers of a recipe by its name; without it the view cannot change. `greet`: send greetings from
+        the start. `config`: the settings that members have to agree on, in the form that people know. `accepts`: the driver's
+        objections to newcomers. `detect`: seconds of silence after which a member is suspected; None: never. `rejoin`: come back when
+        we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what is done about a
+        member that holds up the others for longer than `patience`. `open`: the members were not listed beforehand.
+        `gives`, `wants`: the kinds of state that the application gives to newcomers, and takes as a newcomer."""
         self.hearing = Hearing()
         self.changes_views = build is not None
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
@@ -122,7 +121,7 @@ class Session(Layer):
 
     @property
     def digest(self) -> str:
-        """What members agree on, in short."""
+        """The hash of the group, which all its members have in common."""
         return f"{self.stack.group:08x}"
 
     # Hooks
@@ -159,7 +158,7 @@ class Session(Layer):
         src = packet.src
         match told.do:
             case "alive":
-                pass  # that it was said is all there is to it
+                pass  # its arrival is all that matters
             case "suspect":
                 self.silence.on_suspect(src, told)
             case "unmet":
@@ -200,7 +199,7 @@ class Session(Layer):
                 self.changes.hear(src, told)
 
     def outside(self, packet: Packet, address: Hashable) -> None:
-        """What belongs to no view: of members, of newcomers, and of anybody else who knows the group's name."""
+        """Handle a packet that belongs to no view: of a member, of a newcomer, or of any other process that knows the group's name."""
         if not self.hearing.hears_from(address, self.stack.now):
             self.stack.reject("budget")
             return
@@ -209,7 +208,8 @@ class Session(Layer):
             if is_impostor(self.stack.guard, told, address, self.stack.view.names):
                 raise WireError("impostor", f"{told.do!r} in the name of another")
             if told.do == "here":
-                if not isinstance(address, WayRound):  # which says neither where it is nor that we hear it
+                # A relayed greeting shows neither its sender's address nor that we hear it.
+                if not isinstance(address, WayRound):
                     self.presence.on_here(packet, told)
             elif told.do == "goodbye":
                 self.presence.on_goodbye(told, packet.where)
@@ -229,7 +229,7 @@ class Session(Layer):
             self.stack.reject(error.reason)
 
     def hear_stranger(self, told: Told, address: Hashable) -> None:
-        """Somebody who is no member, or speaks as none, says something; answers go to that address."""
+        """Handle a control message of a process that is not a member, or of a member outside its view; answers go to that address."""
         if told.do in ("hello", "part", "lost") and told.text("group") == self.digest:
             self.stack.places.learn(told.text("address", ""))
         match told.do:
@@ -300,15 +300,15 @@ class Session(Layer):
             self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
-        self.changes.wishes.end("this member leaves the group")  # a change under way goes on without us
+        self.changes.wishes.end("this member leaves the group")  # a change in progress goes on without us
         self.presence.goodbye()
 
     @property
     def settled(self) -> bool:
-        """Whether no change is under way; once we leave, whether everybody knows."""
+        """Whether no change is in progress; once we leave, whether all members have confirmed our goodbye."""
         return self.presence.has_left if self.stack.leaving else self.changes.settled
 
-    # What its parts say
+    # For the parts of the session
 
     def go_on(self) -> None:
         self.quorum.go_on()
@@ -316,9 +316,9 @@ class Session(Layer):
     def excluded(
         self, why: str = "the others do not take us for a member any more", *, for_good: bool = False
     ) -> None:
-        """We are no member any more, for the others. Who has just started was none yet, and asks to be let in; so does,
-        unless it is out `for_good`, whoever finds that the one part that goes on has gone on without it, and one that was
-        too slow where such members skip what they missed."""
+        """The others do not count us as a member any more. We ask for admission if `rejoin` is set; if we have just started, and were
+        no member yet; if only one part of the group goes on, and has gone on without us, unless the exclusion is `for_good`;
+        or if we were too slow and the policy is to skip messages. Otherwise this member fails with `Excluded`."""
         if self.parts.is_homeless:
             return
         skips = why == self.slow.why and self.slow.policy == "skip"
@@ -330,40 +330,41 @@ class Session(Layer):
 
     @property
     def is_new(self) -> bool:
-        """Whether we were told who founds the group, and have met none of them: others may have begun without us."""
+        """Whether we are a listed founder that has met no other one yet: the others may have begun without us."""
         return not self.stack.met and not self.stack.view.attempt
 
     def left_behind(self, *, is_slow: bool) -> None:
-        """The others go on without us, perhaps because we held them up."""
+        """The others go on without us; `is_slow`: because we held them up."""
         if is_slow:
             self.excluded(self.slow.why, for_good=True)
         else:
             self.excluded()
 
     def exclude(self, members: set[int]) -> None:
-        """These have failed: nobody waits for them, and the next view is without them."""
+        """Declare these members failed: nobody waits for them any more, and the next view is without them."""
         with self.changes.at_once():
             for member in sorted(members):
                 self.stack.gone(member, failed=True)
 
     def what_to_know(self) -> dict[str, int]:
-        """What a member has to know of us before our first packet, as far as layers say so."""
+        """Collect from the layers what a member has to know of us before our first packet."""
         return {key: count for base in self.stack.chain.hooks("introduce") for key, count in base().items()}
 
     def got_to_know(self, packet: Packet, told: Told) -> None:
-        """A member has told what layers have to know of it."""
+        """Pass the data in a member's greeting that layers need to the layers."""
         for introduced in self.stack.chain.hooks("introduced"):
             introduced(packet.src, told.counts("bases"))
 
     def say(self, to: int | None, view: int, do: str, what: Mapping[str, Any], body: bytes = b"") -> None:
-        """Send a session message that belongs to a view, to one member or to all; `body` is what it speaks of."""
+        """Send a control message that belongs to a view, to one member or to all; `body`: the datagram, the piece of a state or the
+        other process's message that it carries."""
         packet = Packet(self.stack.me, view, body, kind=self.id)
         packet.to = to
         packet.ext = said(do, **what)
         self.stack.emit([packet])
 
     def answer(self, whom: Hashable, do: str, **what: Any) -> None:
-        """Send a session message to a sender that is no member, at the address from which it wrote."""
+        """Send a control message to the address from which a process has sent, which need not be a member; by way of the member that carries for it, if any."""
         if isinstance(whom, Carried):
             self.porter.reply(whom, said(do, **what))
             return
@@ -372,12 +373,12 @@ class Session(Layer):
         self.stack.wire.answer(packet, whom)
 
     def say_outside(self, whom: int | None, do: str, **what: Any) -> None:
-        """Send a session message that belongs to no view."""
+        """Send a control message that belongs to no view."""
         self.say(whom, OUTSIDE, do, what)
 
 
 def session_of(stack: Stack) -> Session:
-    """The session of a member: every recipe has one."""
+    """Return the session of a stack: every recipe has one."""
     session = stack.layer(Session.name)
     assert isinstance(session, Session)
     return session

@@ -1,19 +1,19 @@
-"""Who is silent: members that are not heard for too long are suspected, and excluded once nobody else hears them either.
+"""Failure detection: members that are not heard for too long are suspected, and excluded once no other member hears them either.
 
-    alive      we are here: said to all when nothing else was for a while; whatever comes of a member counts as well
-    suspect    we have not heard these for as long as the group forgives, or go on without them already; whoever is named and
-               hears it says `alive`
-    unmet      of founders: we have never heard these, which may not have started
-    heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member, and
-               what they have to say to each other goes by us: `detours`
+    alive      we are present: sent to all when nothing else was for a while; any other packet of a member counts as well
+    suspect    we have not heard these members for `detect` seconds, or go on without them already; a member that is named
+               in it answers `alive`
+    unmet      of listed founders: we have never heard these, which may not have started
+    heard      to a member that suspects another: we have heard that one. Then the path between those two is bad, not the member,
+               and their datagrams travel by way of us: `detours`
 
-A member is taken to have failed when all that are not suspected themselves suspect it. Who would lead without it then
-begins the change of the view.
+A member has failed when all members that are not suspected themselves suspect it. The member that would lead without it then
+begins the view change.
 
-The clock that decides is our own. A process that was stopped, or did not get the processor, finds everybody silent
-when it goes on; so whatever time our own alarm came late is not held against the others.
+Each member decides by its own clock. A process that was stopped, or did not get the processor, finds all others silent
+when it goes on; so it does not hold the time by which its own alarm was late against the others.
 
-Rejected: to exclude a member on the word of one. One bad cable then costs a healthy member, and which of the two depends
+Rejected: to exclude a member on the word of one other. One bad cable then costs a healthy member, and which of the two depends
 on who is faster.
 """
 
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 BEATS = 4
-"""Times that a member speaks, at least, within the silence that is forgiven."""
+"""How often a member sends to all, at least, within `detect` seconds."""
 
 LOOK_MAX = 0.5
-"""Seconds between two looks while somebody is suspected, at most: whoever is there again is heard within two."""
+"""Seconds between two ticks while a member is suspected, at most: a member that is back is noticed within two ticks."""
 
 LOOKS = 8
-"""Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
+"""How often we look within `detect` seconds while a member is suspected; an alarm that is late by more than one such interval is forgiven."""
 
 STANDS_IN_AFTER = 0.1
-"""Seconds without a word of the leader after which others tell newcomers to wait: less than what these wait before they found a group."""
+"""Seconds of silence of the leader after which other members tell newcomers to wait: less than newcomers wait before they found a group."""
 
 STAND_INS = 8
-"""Members at most that do so: as many may fail at the same moment."""
+"""Members that do so, after the leader in the order of the view: as many may fail at the same moment."""
 
 OUT_OF_REACH = 2
-"""Times the silence that is forgiven after which a change of the view goes on without members that do not answer."""
+"""Multiple of `detect` after which a view change goes on without members that do not answer."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Silence:
-    """Listens for silence; part of the session."""
+    """Detects silent members; part of the session."""
 
     def __init__(self, session: "Session", detect: float | None) -> None:
-        """`detect`: seconds of silence that are forgiven; None: any."""
+        """`detect`: seconds of silence after which a member is suspected; None: never."""
         self._session = session
         self.detect = detect
-        self._votes: dict[int, set[int]] = {}  # of members that are suspected: by whom
-        self.forgiven = 0.0  # seconds in all for which we were away
-        self._vouched: dict[int, float] = {}  # members that others hear, and when they said so last
-        self.lenient_until = 0.0  # nobody is excluded before
-        self._asked_at = NEVER  # when we first said in this view that we have not met some founders
+        self._votes: dict[int, set[int]] = {}  # for each suspected member, the members that suspect it
+        self.forgiven = 0.0  # seconds in all for which our process was stopped
+        self._vouched: dict[int, float] = {}  # when others last said that they hear a member
+        self.lenient_until = 0.0  # before this time no member is excluded
+        self._asked_at = NEVER  # when we first sent `unmet` in this view
         self.wake = NEVER
 
     @property
@@ -69,17 +69,17 @@ class Silence:
 
     @property
     def is_long(self) -> bool:
-        """Whether this view has been in force for longer than silence is forgiven."""
+        """Whether this view has been in force for `detect` seconds."""
         return self.detect is not None and self._session.stack.now - self._began >= self.detect
 
     @property
     def is_sure(self) -> bool:
-        """Whether whoever has met the founders that we have not has had the time to say so, if there are any."""
+        """Whether members that have met the founders that we have not met had the time to say so."""
         since = self._session.stack.now - self._asked_at
         return self.is_long and (not self._absent or since >= (self.detect or 0.0) / 2)
 
     def view(self) -> None:
-        """A view is installed: everybody in it was there just now."""
+        """A view is installed: all its members were present just now."""
         stack = self._session.stack
         self._began = stack.now
         self._asked_at = NEVER
@@ -104,11 +104,11 @@ class Silence:
             if now - self._known(member) >= detect:
                 self._suspect(member, stack.me)
             elif member in self._votes and now - self._known(member) < detect / 2:
-                del self._votes[member]  # there it is
+                del self._votes[member]  # it is heard again
         self._session.detours.review(detect)
         suspects, waived = self.suspects, self._session.quorum.waived
         if suspects or waived or (stack.failed and self._session.quorum.is_paused):
-            # Some may not have heard of a change without those whom we do not count any more, and its leader be silent, or pause.
+            # Some may not have heard of a change without members that we do not count any more, and its leader may be silent or paused.
             told = {"members": sorted(suspects | stack.failed), "waived": sorted(waived)}
             self._session.say(None, stack.view.number, "suspect", told)
         if self.is_long and self._absent:
@@ -118,8 +118,8 @@ class Silence:
         self._rearm()
 
     def _forgive(self) -> None:
-        """Our own alarm may be late: we were away for as long, and what others have said meanwhile may still wait to be read.
-        Drivers read what has come before they look at the clock, so whoever judges by silence asks for this first."""
+        """If our own alarm is late, add that time to all times at which members were heard: our process was stopped meanwhile, and
+        datagrams may still wait to be read. Drivers read datagrams before they look at the clock, so every decision about silence calls this first."""
         stack, detect = self._session.stack, self.detect
         now, late = stack.now, stack.now - self.wake
         if detect is None or late <= detect / LOOKS:
@@ -131,10 +131,10 @@ class Silence:
         self._began = min(self._began + late, now)
         self._asked_at += late
         self.lenient_until += late
-        self.wake = now  # this is forgiven once
+        self.wake = now  # the same delay is forgiven once
 
     def on_suspect(self, src: int, told: Told) -> None:
-        """Another member has not heard these."""
+        """Another member suspects these members."""
         self._forgive()
         stack, detect = self._session.stack, self.detect
         if detect is None:
@@ -142,10 +142,10 @@ class Silence:
         self._session.quorum.waive(told.numbers("waived"))
         for member in dict.fromkeys(
             told.numbers("members")
-        ):  # each is answered for once, however often it is named
+        ):  # each is answered once, however often it is named
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
-            elif member in stack.left - stack.failed:  # whose goodbye did not come there
+            elif member in stack.left - stack.failed:  # the sender has not received its goodbye
                 self._session.presence.say_gone(src, stack.view.members[member])
             elif member in stack.peers:
                 if stack.now - stack.heard[member] < detect / 2:
@@ -155,24 +155,24 @@ class Silence:
         self.conclude()
 
     def on_unmet(self, src: int, told: Told) -> None:
-        """Another member has not met these founders, which may not have started."""
+        """Another member has not met these founders: vouch for those that we hear."""
         for member in set(told.numbers("members")) & set(self._watched):
             self._vouch(src, member)
 
     def _vouch(self, to: int, member: int) -> None:
-        """Tell one that does not hear a member that we do, on the straight way."""
+        """Tell a member that does not hear another one that we do, if we hear it directly."""
         if self._session.detours.hears(member, (self.detect or NEVER) / 2):
             self._session.say(to, self._session.stack.view.number, "heard", {"member": member})
 
     def _suspect(self, member: int, *voters: int) -> None:
-        """We suspect it, and perhaps another does."""
+        """Note that these members suspect the member; we are one of them."""
         stack, votes = self._session.stack, self._votes.setdefault(member, set())
         if stack.trace is not None and stack.me not in votes:
             stack.trace.row("suspect", stack.now, stack.view.number, peer=member)
         votes.update(voters)
 
     def on_heard(self, src: int, told: Told) -> None:
-        """Another member hears one that we suspect."""
+        """Another member hears a member that we suspect or have not met."""
         stack, member = self._session.stack, told.number("member")
         if member in self._votes or member in self._absent:
             self._votes.pop(member, None)
@@ -181,16 +181,16 @@ class Silence:
             self._session.quorum.review()
 
     def be_lenient(self) -> None:
-        """Enough are heard again to go on; the others are about to be heard, or are not excluded before long."""
+        """A pause is over: give members that are still missing half of `detect` before they are excluded."""
         self.lenient_until = self._session.stack.now + (self.detect or 0.0) / 2
 
     def has_spoken(self, member: int) -> bool:
-        """Whether a member has said something since this view was installed here, and in it."""
+        """Whether a packet of a member has come in this view since it was installed here."""
         return self._session.stack.heard[member] > self._began
 
     def stands_in(self, leader: int) -> bool:
-        """Whether we tell newcomers to wait for the leader, which may just have failed. Who hears nobody founds a group of its own,
-        and of two parts of one size that is the one that goes on which has nothing."""
+        """Whether we tell newcomers to wait for the leader, which may just have failed. Newcomers that hear nobody would found a group of their own,
+        and when two parts of equal size merge, the one without a state may be the one that stays."""
         stack = self._session.stack
         before = sum(member not in stack.left for member in range(stack.me))
         is_quiet = stack.now - stack.heard[leader] > STANDS_IN_AFTER
@@ -214,24 +214,24 @@ class Silence:
 
     @property
     def _watched(self) -> list[int]:
-        """Members that were here, for us or for others. A founder that nobody has met may not have started yet."""
+        """The members that were present, for us or for others. A founder that nobody has met may not have started yet."""
         stack = self._session.stack
         if stack.view.attempt or not self._session.presence.greets:
             return stack.peers
         return [member for member in stack.peers if member in stack.met or member in self._votes]
 
     def _known(self, member: int) -> float:
-        """When a member was alive for all we know; what others say is hearsay, and not passed on."""
+        """Return when a member was last known to be alive, by us or by others; hearsay is not passed on."""
         return max(self._session.stack.heard[member], self._vouched.get(member, 0.0))
 
     @property
     def _absent(self) -> set[int]:
-        """Founders that we have not met, and nobody suspects."""
+        """The founders that we have not met, and nobody suspects."""
         return set(self._session.stack.peers) - set(self._watched)
 
     @property
     def overdue(self) -> set[int]:
-        """Those who have spoken less than they do: they may be about to fail as well, as all do who are cut off."""
+        """The members that were not heard for half of `detect`: they may be cut off with the failed ones, and be about to be suspected, too."""
         if self.detect is None:
             return set()
         soonest = self._session.stack.now - self.detect / 2
@@ -239,8 +239,8 @@ class Silence:
 
     @property
     def failed(self) -> set[int]:
-        """Those whom everybody suspects who is not suspected. If somebody is gone, the others have to go on without founders that
-        nobody has met, too, or to pause: these count as well, once we can know that."""
+        """The members that are suspected by all members that are not suspected themselves. If a member is gone, the others have to go on, or
+        pause, without founders that nobody has met as well: these are included once others had time to vouch for them."""
         stack, suspects = self._session.stack, self.suspects
         judges = {stack.me, *self._watched} - suspects
         failed = {member for member in suspects if judges <= self._votes[member]}
@@ -248,7 +248,7 @@ class Silence:
         return failed | self._absent if is_parting and self.is_sure else failed
 
     def conclude(self) -> None:
-        """Exclude those who have failed, if it is for us to begin, and if those who are left may go on."""
+        """Exclude the failed members, if we lead without them, and if the remaining members may go on."""
         stack, quorum = self._session.stack, self._session.quorum
         quorum.review()
         failed = self.failed
@@ -261,7 +261,7 @@ class Silence:
             self._session.exclude(failed)
 
     def _rearm(self) -> None:
-        """When we have to speak, or somebody has been silent for too long, unless something comes in between."""
+        """Set the alarm for when we have to send `alive`, or a member will have been silent for too long."""
         stack, detect = self._session.stack, self.detect
         if detect is None or not stack.peers or self._session.parts.is_homeless:
             self.wake = NEVER

@@ -1,21 +1,21 @@
-"""What becomes of a member that holds up the others: what `slow` says.
+"""What is done about a member that holds up the others, according to the option `slow`.
 
-    wait       everybody waits for it; notices name it: `pressure`
+    wait       all members wait for it; notices name it: `pressure`
     expel      it is excluded, and told why
-    skip       the same, and it comes back once its application has read what it has; then it is told what it missed
+    skip       the same, and it comes back once its application has read what was delivered; then it is told what it missed
 
-    slow       to all: nothing could be sent for so long because of these
-    reading    to all, of one that is named: our application reads, so somebody else is to blame
-    owed       to all, if one is named that lacks a state: it waits for our application to draw that, so we are to blame
+    slow       to all: nothing could be sent for `patience` seconds because of these members
+    reading    to all, by a member that is named: our application reads, so another member is to blame
+    owed       to all, if a member is named that lacks a state: it waits for our application to draw that, so we are to blame
 
-Who cannot send does not always know why: the member that it waits for may wait for another. So whoever is accused may
-deny it, and only a member that does not is excluded, if that lasts; by the one who leads without it.
+A member that cannot send does not always know why: the member that it waits for may wait for another. So an accused member may
+deny it, and only one that does not deny it for a while is excluded, by the member that leads without it.
 
-An application that waits for a state, or for one that gets its state, reads as long as that moves. Once it stands still
-the one to blame is the one that gives it, if its application does not draw what may be asked for; else who lacks it.
+An application that waits for a state, or for a newcomer that gets its state, counts as reading while the transfer makes progress. If the transfer
+stands still, the giver is to blame if its application does not draw what may be requested; otherwise the member that lacks the state.
 
-Rejected: to exclude on the word of the one that waits. With windows and confirmations that depend on each other it is often
-wrong about the culprit, and it may be the culprit itself.
+Rejected: to exclude a member on the word of the one that waits. Windows and confirmations depend on each other, so the waiting member is often
+wrong about the culprit, and may be the culprit itself.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 POLICIES = ("wait", "expel", "skip")
-"""What `slow` can be."""
+"""The values of `slow`."""
 
 PATIENCE = 10.0
 """Seconds for which one member may hold up the others."""
@@ -43,16 +43,16 @@ AGAIN = 1.0
 """Seconds between two complaints."""
 
 DENY_WITHIN = 2.5
-"""Seconds of complaints after which one that is accused and does not deny it is excluded: some may be lost."""
+"""Seconds of complaints after which an accused member that does not deny them is excluded: single messages may be lost."""
 
 
 MISSED_MAX = 64
-"""Members that were too slow and are not back, of whom it is known what they missed."""
+"""Members that were too slow and are not back, for which we remember what they missed."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Slow:
-    """Complains of slow members and has them excluded; part of the session."""
+    """Accuses slow members and has them excluded; part of the session."""
 
     def __init__(self, session: "Session", policy: str, patience: float) -> None:
         """`patience`: seconds for which a member may hold us up."""
@@ -60,15 +60,17 @@ class Slow:
         self._session = session
         self.policy = policy
         self._patience = patience
-        self._accused: dict[int, tuple[float, float]] = {}  # since when, and when last
-        self.expelled: set[int] = set()  # members of the view in force
-        self._missed: dict[str, Counter[str]] = {}  # by name of one that was too slow: messages, by sender
-        self._read_at = 0.0  # when our application had read everything, or began to read something
-        self._taken = 0  # packets that it had begun by then
+        # Since when each member is accused, and when it last was.
+        self._accused: dict[int, tuple[float, float]] = {}
+        self.expelled: set[int] = set()  # members of the view in force that were excluded for it
+        # By the name of a slow member: the number of messages that it missed, by sender.
+        self._missed: dict[str, Counter[str]] = {}
+        self._read_at = 0.0  # when our application last had nothing to read, or read something
+        self._taken = 0  # packets that it had taken by then
 
     @property
     def why(self) -> str:
-        """What one is told that was excluded for it."""
+        """The reason that an excluded member is given."""
         return f"too slow: the others could not send for {self._patience:g} s because of it"
 
     def view(self) -> None:
@@ -76,20 +78,20 @@ class Slow:
         self.expelled.clear()
 
     def be_patient(self) -> None:
-        """We were cut off: who was accused before could not be heard to deny it."""
+        """We were cut off: drop all accusations, since we could not hear the accused deny them."""
         self._accused.clear()
 
     def turn(self) -> None:
-        """See whether our application reads."""
+        """Check whether our application reads."""
         stack = self._session.stack
         if not stack.queued or stack.taken_count != self._taken:
             self._taken, self._read_at = stack.taken_count, stack.now
 
     def complain(self, members: set[int], since: float) -> float:
-        """Sending has waited for these since then: say so if that is too long, and when to look again."""
+        """Accuse these members if sending has waited for them for too long; return when to look again."""
         now = self._session.stack.now
         if self.policy == "wait" or self._session.stack.views.is_cut_off:
-            return NEVER  # who is cut off looks again once it is not
+            return NEVER  # a member that is cut off looks again when it goes on
         if now < since + self._patience:
             return since + self._patience
         members = members - self._session.transfer.undrawn
@@ -99,19 +101,19 @@ class Slow:
         return now + AGAIN
 
     def on_slow(self, src: int, told: Told) -> None:
-        """Another member cannot send because of these."""
+        """Another member cannot send because of these members."""
         if self.policy != "wait":
             self._hear(set(told.numbers("members")))
 
     def on_owed(self, src: int, told: Told) -> None:
-        """These lack a state, and wait for the application of that member."""
+        """These members lack a state, and wait for the application of the sender."""
         if self.policy != "wait":
             for member in told.numbers("members"):
                 self._accused.pop(member, None)
             self._hear({src})
 
     def count(self, cut: Cut) -> None:
-        """A view ends: those who were too slow, in it or before, have missed what was sent in it."""
+        """A view ends: count its messages as missed by members that were too slow, in it or before."""
         names = self._session.stack.view.names
         self._missed = {name: counts for name, counts in self._missed.items() if name not in names}
         for counts in self._missed.values():
@@ -121,11 +123,11 @@ class Slow:
         self._missed = dict(list(self._missed.items())[-MISSED_MAX:])
 
     def missed_by(self, person: Member) -> dict[str, int]:
-        """Messages that were sent since the view began in which one was too slow that comes back, by sender."""
+        """Return how many messages each sender has sent since the view began in which this returning member was too slow."""
         return {name: count for name, count in self._missed.get(person.name, {}).items() if count}
 
     def say_missed(self, counts: dict[str, int]) -> None:
-        """We come back. So many messages there were of each member; some of them we have."""
+        """We come back: tell the application how many messages of each member it missed. `counts` includes those that were delivered here."""
         stack = self._session.stack
         tally: MessageCounts = stack.chain.hook("tally")()
         heard = dict(zip(stack.view.names, tally.heard, strict=True))
@@ -144,7 +146,7 @@ class Slow:
         return self._session.stack.now - since < self._patience / 2
 
     def _hear(self, members: set[int]) -> None:
-        """These are accused: deny it if that is us and we are not to blame, and say who is."""
+        """These members are accused: if we are one of them and not to blame, deny it, and accuse the member that is."""
         stack, transfer = self._session.stack, self._session.transfer
         owed = members & transfer.undrawn
         if owed:
@@ -169,7 +171,7 @@ class Slow:
         self._conclude()
 
     def _conclude(self) -> None:
-        """Exclude those who did not deny it, if it is for us to begin."""
+        """Exclude the accused that did not deny it, if we lead without them."""
         stack, session = self._session.stack, self._session
         if stack.views.is_cut_off:
             return
@@ -177,7 +179,7 @@ class Slow:
             member: span
             for member, span in self._accused.items()
             if member in stack.peers
-            and stack.now - span[1] <= DENY_WITHIN  # else it holds up nobody any more
+            and stack.now - span[1] <= DENY_WITHIN  # otherwise it holds up no member any more
         }
         slow = {member for member, (since, last) in accused.items() if last - since >= DENY_WITHIN}
         leads = all(member in slow | stack.left for member in range(stack.me))

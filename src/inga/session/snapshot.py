@@ -1,7 +1,7 @@
-"""All that is known about a group here, at one moment: `group.stats()`, and the same of a site in virtual time.
+"""The figures of one member at one moment: `group.stats()`, and the same for a site in virtual time.
 
-The stack says what it owns, its layers what they keep (`hooks.Accounting`), the session who is waited for. A driver adds what
-only it knows: what the group is called, and what went through its sockets.
+The stack contributes what it owns, the layers what they keep anyway (`hooks.Accounting`), the session which members are waited for. The
+driver adds what only it knows: the group's name, and the traffic of its sockets.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ def snapshot(
     state: str | None = None,
     rejected: Mapping[str, int] | None = None,
 ) -> Stats:
-    """What is known at that time. `state` and `rejected`: what a driver knows better, such as that it has closed the sockets, and
-    what never came to the stack."""
+    """Return the figures at that time. `state` and `rejected` replace those of the stack where the driver knows better: it may have closed
+    the sockets, or dropped datagrams that never reached the stack."""
     stack.advance(max(now, stack.now))
     pressure, counts, totals = session_of(stack).pressure, stack.counts, stack.views.totals
     figures = stack.chain.account()

@@ -1,20 +1,20 @@
-"""State of applications for those who join: what a member had when it had taken everything before the cut.
+"""States of applications for newcomers: the state that a member had when it had taken everything before the cut.
 
-    fetch      a newcomer: the state from this octet on, in so many pieces; to everybody until one has answered
-    state      so many octets from there
-    stateless  there is none for you: nobody gives any, or the one who was to give it cannot
+    fetch      a newcomer requests the state from this octet on, in so many pieces; to all members until one has answered
+    state      one piece, from this octet on
+    stateless  there is no state for you: no member gives one, or the chosen giver cannot
 
-Who gives a state has to know it before its application goes on from the cut, for afterwards it has another one. So
-members say as a view is closed who gives, who lacks, and the cut tells all of them: for each that lacks a state anew
-one member is chosen by the same rule everywhere. That one draws the state from its application at the place of the
-view in the stream of deliveries, a little ahead of what it is asked for, and its application waits there until all of
-it is drawn. States that fit into what is drawn ahead make nobody wait.
+The giver has to know its task before its application goes on from the cut, since afterwards the application has another state. So
+members report while a view is closed whether they give or lack a state, and the cut tells all members: for each that lacks a state anew
+one giver is chosen by the same rule everywhere. The giver draws the state from its application at the place of the
+view in the stream of deliveries, somewhat ahead of the requests, and its application waits there until all of
+it is drawn. A state that is small enough to be drawn ahead as a whole causes no wait.
 
-A transfer goes on through other views as long as both are there. If the one who gives is gone, the newcomer lacks a
-state anew: that at the next cut, which includes all that was delivered before. If it cannot give one after all, the
-newcomer asks the leader for another view of the same members, in which somebody else is chosen.
+A transfer goes on through later views as long as both members are present. If the giver is gone, the newcomer lacks a
+state anew: that at the next cut, which includes all that was delivered before. If the giver cannot give the state after all, the
+newcomer asks the leader for another view of the same members, in which another giver is chosen.
 
-Rejected: to ask anybody, any time. Whoever is asked has passed the cut, or would have to keep a state for every view.
+Rejected: to ask any member at any time. That member has passed the cut, or would have to keep a state for every view.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -35,128 +35,130 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 AHEAD = ANSWER_MAX
-"""Octets that are drawn from an application before they are asked for; besides, one chunk of any size."""
+"""Octets that are drawn from an application before they are requested, plus one chunk of any size."""
 
 REFUSES_FOR = 10.0
-"""Seconds for which a member is not chosen again whose application could not give its state."""
+"""Seconds for which a member is not chosen again after its application could not give its state."""
 
 NOBODY = "nobody here gives one"
-"""Why one begins without a state that nobody could give."""
+"""Why a newcomer begins without a state, if no member gives one."""
 
 NO_STATE = "no state for one who joins, from "
-"""How the error of one begins that was refused a state, and has nobody else to ask."""
+"""The beginning of the error of a newcomer that was refused a state, and has no other member to ask."""
 
 GOES_ON = "+"
-"""What one says to lack that is being served by one that is here."""
+"""What a newcomer reports to lack while a present member is sending it the state."""
 
 Person = tuple[str, int]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OutgoingState:
-    """A state on its way to one newcomer. Who draws it from the application looks at `cut` and `is_hungry`."""
+    """A state on its way to one newcomer. The driver, which draws it from the application, looks at `cut` and `is_hungry`."""
 
     def __init__(self, cut: View) -> None:
         self.cut = cut  # the view at whose place among the deliveries it is drawn
-        self.is_drawn = False  # all of it
-        self.is_gone = False  # nobody waits for it any more
-        self.why: str | None = None  # it cannot be given
-        self.drawn = bytearray()  # and not known to have come
-        self.offset = 0  # where that begins
-        self.asked = 0  # pieces, for more than we had
+        self.is_drawn = False  # the whole state was drawn
+        self.is_gone = False  # the newcomer does not wait for it any more
+        self.why: str | None = None  # why it cannot be given
+        self.drawn = bytearray()  # octets drawn, and not known to have arrived
+        self.offset = 0  # where these octets begin in the state
+        self.asked = 0  # pieces requested and not sent yet
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to be drawn."""
+        """Whether more is to be drawn from the application."""
         return not (self.is_drawn or self.is_gone)
 
     @property
     def is_hungry(self) -> bool:
-        """Whether something is to be drawn now."""
+        """Whether more is to be drawn now, without another request."""
         return self.is_open and len(self.drawn) < AHEAD
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class IncomingState:
-    """A state that comes; another one is begun anew for another cut."""
+    """A state on its way to us; for another cut there is a new one."""
 
     def __init__(self, cut: View) -> None:
-        self.cut = cut  # it is that of those who have taken everything before this view
-        self.pieces: list[bytes] = []  # what has come and the driver has not fetched
+        self.cut = cut  # the state is that of members which have taken everything before this view
+        self.pieces: list[bytes] = []  # octets that have arrived and that the driver has not taken
         self.early = EarlyPieces()
         self.offset = 0
         self.is_whole = False
-        self.is_given_up = False  # nobody has it
+        self.is_given_up = False  # no member has it
 
     def taken(self) -> list[bytes]:
-        """What has come since the last time."""
+        """Return the octets that have arrived since the last call."""
         pieces, self.pieces = self.pieces, []
         return pieces
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Transfer:
-    """Fetches the state of an application, and gives it; part of the session."""
+    """Fetches and gives states of applications; part of the session."""
 
     def __init__(self, session: "Session", gives: str, wants: str) -> None:
         """The kinds of state that our application gives and takes, if any."""
         self._session = session
         self.gives = gives
         self.wants = wants
-        self.gives_late = True  # what we give is drawn when our application is there, and then has the state that it waits for
+        # Our application gives a state when its iteration reaches the view, and has the state for which it waits itself by then.
+        self.gives_late = True
         self.wake = NEVER
         self.lacks = False
         self.incoming: IncomingState | None = None
-        self.stop_at: View | None = None  # where the application, having joined, has to have a state
+        self.stop_at: View | None = None  # the view that our application cannot pass before it has a state
         self.outgoing: dict[Person, OutgoingState] = {}
-        self._identity: Person | None = None  # as which we were in the view before
-        self._lack: People | None = None  # as the cut before this view said, if we were there
+        self._identity: Person | None = None  # our identity in the view before
+        self._lack: People | None = None  # as the cut before this view told, if we took part in it
         self._give: People = []
-        self._unserved: set[Person] = set()  # whom nobody gives what they lack
-        self._later: set[Person] = set()  # who has it from one that is about to have it
+        self._unserved: set[Person] = set()  # members that lack a state which no member gives
+        # Members that wait for a newcomer which is still receiving the state.
+        self._later: set[Person] = set()
         self._donor: Person | None = None
-        self._is_anew = False  # we have said that we lack a state anew
-        self._refusal: str | None = None  # why one who was to give a state did not
+        self._is_anew = False  # we have reported that we lack a state anew
+        self._refusal: str | None = None  # why the last giver did not give the state
         self._refuses_until = 0.0
-        self.moved_at = 0.0  # when octets last came, or were known to have come
+        self.moved_at = 0.0  # when octets last arrived here, or were acknowledged
         self._is_warned = False
         self._pace = FetchPace()
         self._reminding = Backoff(REMINDS, REMINDS_MAX)
         self._reminds_at = NEVER
 
-    # What happens
+    # Events
 
     def report(self) -> dict[str, str]:
-        """As a view is closed, and it is known who is gone: what we give, and what we lack."""
+        """Return the kinds of state that we give and lack, for the report of a closing view; the gone members are known."""
         lacks, gives = "", ""
         if self.lacks:
             self._is_anew = self._is_anew or self._donor_index() is None
             lacks = self.wants if self._is_anew else GOES_ON
         elif self._session.stack.now >= self._refuses_until and (self.gives_late or self.stop_at is None):
             gives = self.gives
-        # Our application waits for a state that comes after the cut, or for one that will be asked for anew then: the view must
-        # not wait for it in turn.
+        # Our application waits for a state that comes after the cut, or for a newcomer that goes on fetching ours then: the view change
+        # must not wait for our application in turn.
         is_giving = any(each.is_open for each in self.outgoing.values())
         self._session.stack.views.excuse(self._is_anew or is_giving)
         return {"gives": gives, "lacks": lacks}
 
     def learn(self, lack: People, give: People) -> None:
-        """What the cut says of those who go on to the next view."""
+        """Note what the cut tells about the members of the next view."""
         self._lack, self._give = lack, give
 
     def view(self, view: View) -> None:
-        """A view is installed: find out who gives a state to whom."""
+        """A view is installed: determine who gives a state to whom."""
         stack = self._session.stack
         lack, self._lack = self._lack, None
         mine = stack.member.identity
-        # Those who found a group have nothing to fetch: there was nobody before them.
+        # Founders have nothing to fetch: there were no members before them.
         is_new = bool(view.attempt) and view.number > 1 and mine != self._identity
         self._identity = mine
         self._is_anew, self._unserved, self._later = False, set(), set()
         stack.views.excuse(False)
         self._choose(view, lack or [])
         if is_new:
-            self._refusal = None  # what was refused before was refused to another
+            self._refusal = None  # a refusal before concerned our former incarnation
         if is_new or (self.lacks and (*mine, self.wants) in (lack or [])):
             self._begin(view)
         elif self.lacks and self._donor is None:
@@ -164,7 +166,7 @@ class Transfer:
         elif (
             not self.lacks and (*mine, GOES_ON) in (lack or []) and (self.gives_late or self.stop_at is None)
         ):
-            self._serve()  # it came while the view was closed
+            self._serve()  # our state arrived while the view was closed
         self.wake = stack.now if self.lacks else self._reminds_at
 
     def gone(self, member: int) -> None:
@@ -172,7 +174,7 @@ class Transfer:
         self._drop(self._session.stack.view.members[member].identity)
 
     def leave_home(self) -> None:
-        """We are in no view any more: nobody asks us for the rest of what we gave, and our application is not to wait for it."""
+        """We are in no view any more: nobody requests the rest of the states that we give, and our application does not wait for that."""
         for person in [*self.outgoing]:
             self._drop(person)
 
@@ -184,9 +186,10 @@ class Transfer:
         if not stack.closing:
             self._is_anew = False
             stack.views.excuse(False)
-        # Once we have said that we lack one anew, somebody may have been chosen already to give it in the next view.
+        # If we have reported that we lack a state anew, a giver may have been chosen already, for the next view.
         if self.lacks and self._identity in self._unserved and not self._is_anew:
-            self._miss(NOBODY)  # a newcomer, who alone could answer us, does not know
+            # Without a request: if all other members are newcomers, none of them can tell us.
+            self._miss(NOBODY)
             self.wake = self._reminds_at
         if self.lacks and self.incoming is not None and not stack.leaving:
             self._fetch()
@@ -196,15 +199,15 @@ class Transfer:
                 whom = "" if self._donor is None else f" for {self._donor[0]}"
                 stack.notice("state.waits", f"the state of the group has waited {WARN_AFTER:g} s{whom}")
 
-    # What drivers do
+    # For drivers
 
     def waits_at(self, view: View) -> bool:
-        """Whether the application cannot pass this view yet, since the state is still to come."""
+        """Whether the application cannot pass this view yet, since its state has not arrived."""
         return self.lacks and view is self.stop_at
 
     def pass_stop(self) -> IncomingState | None:
-        """The application is where it was to have a state: that has come, or there is none. All that was delivered
-        before its cut is part of it."""
+        """The application has reached the view at which it needs a state, and the wait is over: return the state if it has arrived
+        whole. It includes all that was delivered before its cut."""
         self.stop_at = None
         if not self.gives_late:
             self._serve()
@@ -212,17 +215,17 @@ class Transfer:
         return incoming if incoming is not None and incoming.is_whole else None
 
     def _serve(self) -> None:
-        """We have a state, and others wait for that: in another view we may be chosen to give it."""
+        """We have the state, and others wait for it: ask for another view, in which we may be chosen to give it."""
         if self._later:
             self._later.clear()
             self._session.changes.wishes.renew()
 
     def due(self, view: View) -> list[OutgoingState]:
-        """The states that are to be drawn from the application at the place of this view, before it goes on."""
+        """Return the states to be drawn from the application at the place of this view, before it goes on."""
         return [each for each in self.outgoing.values() if each.cut is view and each.is_open]
 
     def put(self, outgoing: OutgoingState, data: bytes) -> None:
-        """So much more was drawn from the application."""
+        """More of the state was drawn from the application."""
         if outgoing.is_gone:
             return  # the newcomer has left meanwhile
         outgoing.drawn += data
@@ -230,7 +233,7 @@ class Transfer:
             self._pass_on(outgoing)
 
     def end(self, outgoing: OutgoingState) -> None:
-        """That was all."""
+        """The whole state was drawn."""
         outgoing.is_drawn = True
         self._pass_on(outgoing)
 
@@ -242,16 +245,16 @@ class Transfer:
             self._refuses_until = self._session.stack.now + REFUSES_FOR
         self._pass_on(outgoing)
 
-    # As one who gives
+    # As a giver
 
     @property
     def undrawn(self) -> set[int]:
-        """Members for whose states our application has to draw more, whether they have asked for it or not."""
+        """Newcomers for which we have to draw more from our application, whether they have requested it or not."""
         return self._whose(is_hungry=True)
 
     @property
     def unasked(self) -> set[int]:
-        """Members that have to ask for more before our application, which waits for that, draws it."""
+        """Newcomers that have to request more before we draw it from our application, which waits for that."""
         return self._whose(is_hungry=False)
 
     def _whose(self, *, is_hungry: bool) -> set[int]:
@@ -264,7 +267,7 @@ class Transfer:
         return {member for member in found if member is not None}
 
     def on_fetch(self, src: int, told: Told) -> None:
-        """A newcomer asks for more, and has all before."""
+        """A newcomer requests more, and has everything before `offset`."""
         person = self._session.stack.view.members[src].identity
         offset, pieces, has_all = told.large("offset"), told.number("pieces"), told.flag("all")
         outgoing = self.outgoing.get(person)
@@ -273,7 +276,7 @@ class Transfer:
                 self._say(src, "stateless", {"why": NOBODY, "nobody": True})
             return
         if outgoing.why is not None:
-            offset = outgoing.offset  # however much has come of it, there is no more
+            offset = outgoing.offset  # however much has arrived, there is no more
         passed = offset - outgoing.offset
         if 0 <= passed <= len(outgoing.drawn):
             stack = self._session.stack
@@ -292,7 +295,7 @@ class Transfer:
                 self._pass_on(outgoing)
 
     def _pass_on(self, outgoing: OutgoingState) -> None:
-        """Send what was asked for, as far as it is there."""
+        """Send the requested pieces, as far as they were drawn."""
         if outgoing.is_gone or not outgoing.asked:
             return
         pieces, outgoing.asked = outgoing.asked, 0
@@ -317,8 +320,8 @@ class Transfer:
                 self.wake = min(self.wake, self._reminds_at)
 
     def _remind(self) -> None:
-        """Ask those who have been sent all of their states whether it has come: their word for that may be lost, and
-        we keep it until then."""
+        """Ask newcomers that were sent the whole state whether it has arrived: their message that says so may be lost, and
+        we keep the state until then."""
         stack, self._reminds_at = self._session.stack, NEVER
         for person, outgoing in self.outgoing.items():
             to = stack.view.index(Member(*person))
@@ -336,8 +339,8 @@ class Transfer:
             outgoing.drawn.clear()
 
     def _choose(self, view: View, lack: People) -> None:
-        """Of those who lack a state, each gets it from one of those who give such; the leader, who comes first, has
-        enough to do. If nobody can and somebody's is on its way, they wait until that one has it, for the view after that."""
+        """Choose a giver for each member that lacks a state: the last ones that give that kind, since the leader, which is the first, has
+        enough to do. If there is none but another newcomer is receiving a state, the members wait until that one has it, for a later view."""
         going_on = {(name, incarnation) for name, incarnation, kind in lack if kind == GOES_ON}
         for person in set(self.outgoing) - going_on:
             self._drop(person)
@@ -354,12 +357,12 @@ class Transfer:
             elif givers[-1 - place % len(givers)] == self._identity:
                 self.outgoing[name, incarnation] = OutgoingState(view)
 
-    # As one who lacks it
+    # As a newcomer
 
     def on_state(self, packet: Packet, told: Told) -> None:
         stack, incoming = self._session.stack, self.incoming
         offset, is_all = told.large("offset"), told.flag("all")
-        told.flag("ask")  # which has to be there, too
+        told.flag("ask")  # raises an error if it is missing
         person = stack.view.members[packet.src].identity
         if not self.lacks and is_all:
             self._say(packet.src, "fetch", {"offset": offset, "pieces": 0, "all": True})
@@ -392,7 +395,7 @@ class Transfer:
             self._fetch()
 
     def on_stateless(self, src: int, told: Told) -> None:
-        """Nobody gives a state; or one who was to give it cannot, and another one is to be chosen."""
+        """No member gives a state; or the chosen giver cannot, and another one has to be chosen."""
         stack, why, nobody = self._session.stack, told.text("why"), told.flag("nobody")
         person = stack.view.members[src].identity
         if not self.lacks or self._donor not in (None, person) or (self._is_anew and stack.closing):
@@ -402,21 +405,22 @@ class Transfer:
             stack.notice("state.refused", f"no state from {self._refusal}")
             self.wake = NEVER
             self._session.changes.wishes.renew()
-            if stack.closing:  # another one is chosen at a later cut: this view must not wait for it
+            # Another giver is chosen at a later cut: this view change must not wait for the state.
+            if stack.closing:
                 stack.views.excuse(True)
                 stack.taken([], now=stack.now)
         else:
             self._miss(why)
 
     def _miss(self, why: str) -> None:
-        """Nobody gives us a state."""
+        """No member gives us a state: fail if a giver refused it, otherwise go on without it."""
         if self._refusal is not None:
             self._session.stack.fail(UsageError(f"{NO_STATE}{self._refusal}"))
         else:
             self._give_up(why)
 
     def _begin(self, view: View) -> None:
-        """We lack the state with which this view begins, if there is anybody who could have it."""
+        """Begin to fetch the state with which this view begins, if our application takes one and there are other members."""
         self._donor = None
         was_coming, self.lacks = self.lacks, False
         if len(view) > 1 and self.wants:
@@ -429,7 +433,7 @@ class Transfer:
     def _give_up(self, why: str) -> None:
         assert self.incoming is not None
         self.lacks, self.wake, self.incoming.is_given_up = False, NEVER, True
-        self.incoming.pieces.clear()  # of half a state there is no use
+        self.incoming.pieces.clear()  # a partial state is useless
         self.incoming.early = EarlyPieces()
         self._session.stack.notice("state.missing", f"we begin without the state of the group: {why}")
 
@@ -441,7 +445,7 @@ class Transfer:
             self._say(donor, "fetch", {**told, "pieces": self._pace.ask(self._session.stack.now)})
 
     def _donor_index(self) -> int | None:
-        """The member that gives us a state, if it is known and here."""
+        """Return the index of the member that gives us the state, if it is known and present."""
         stack = self._session.stack
         index = None if self._donor is None else stack.view.index(Member(*self._donor))
         return index if index in stack.peers else None
