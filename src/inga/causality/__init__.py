@@ -1,1 +1,1 @@
-"""The ordering core: clocks that stamp, the inbox that holds, the frontier that sees branches."""
+"""The ordering core: clocks that make stamps, the inbox that holds packets, the frontier that detects branches."""

@@ -1,4 +1,4 @@
-"""Which numbers of a gap-free sequence have come, when they may come in any order."""
+"""Which numbers of a sequence without gaps have arrived, where they may arrive in any order."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from inga.model.packet import Runs
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Arrivals:
-    """The numbers seen from one sender: all below `expected`, and those in `early`, with the bytes that came with each."""
+    """The numbers that arrived from one sender: all below `expected`, and those in `early`, each with the bytes that came with it."""
 
     __slots__ = ("early", "early_bytes", "expected")
 
@@ -18,7 +18,7 @@ class Arrivals:
         self.early_bytes = 0
 
     def add(self, number: int, size: int = 0) -> bool:
-        """Whether it is new. Numbers far ahead are the caller's business to refuse."""
+        """Add a number that arrived with `size` bytes; whether it is new. The caller refuses numbers that are too far ahead."""
         if number == self.expected:
             number += 1
             early = self.early
@@ -34,18 +34,18 @@ class Arrivals:
         return True
 
     def give_up(self) -> None:
-        """What is missing will not come any more; if it does, it counts as a duplicate."""
+        """Stop expecting the missing numbers below the highest one that arrived. One that arrives later counts as a duplicate."""
         self.expected = max(self.early, default=self.expected - 1) + 1
         self.early.clear()
         self.early_bytes = 0
 
     def missing(self, below: int) -> Runs:
-        """Maximal runs `[low, high)` of numbers under `below` that have not come."""
+        """The maximal runs `[low, high)` of numbers under `below` that have not arrived."""
         return missing_runs(self.expected, self.early, below)
 
 
 def numbers_in(runs: Runs, first: int, end: int, most: int) -> list[int]:
-    """The numbers of these runs from `first` up to `end`, the first `most` of them."""
+    """The numbers in these runs from `first` on and below `end`, at most the first `most` of them."""
     numbers: list[int] = []
     for low, high in runs:
         numbers += range(max(low, first), min(high, end))[: most - len(numbers)]
@@ -53,7 +53,7 @@ def numbers_in(runs: Runs, first: int, end: int, most: int) -> list[int]:
 
 
 def missing_runs(expected: int, early: Iterable[int], below: int) -> Runs:
-    """Maximal runs `[low, high)` from `expected` up to `below` of what is not in `early`."""
+    """The maximal runs `[low, high)` of numbers from `expected` on and under `below` that are not in `early`."""
     runs: list[tuple[int, int]] = []
     low = expected
     for number in sorted(early):

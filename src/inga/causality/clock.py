@@ -1,10 +1,10 @@
-"""Vector time at one site, and what two stamps say about each other.
+"""Vector time at one member (a *site*), and the causal relation between two stamped packets.
 
-A stamp names the causal past of a packet: for each member, how many of its packets came before. It
-travels as the difference from the sender's previous stamp, since whoever delivered that one already
-has what it named. Two vectors exist at each site (`Inbox.vector` and `SiteClock.vector`): what was
-released decides deliverability, what the application has taken makes stamps. If stamps came from the
-released counts, a user who sends while a delivery waits unread would claim it as a cause.
+A stamp names the causal past of a packet: for each member, how many of its packets came before. It travels as the difference from
+the sender's previous stamp, since a member that has released the previous packet has also released everything that packet named.
+Each member keeps two vectors: `Inbox.vector` counts released packets and decides what may be released, `SiteClock.vector` counts
+packets that the application has taken and makes stamps. If stamps counted released packets, an application that sends while a
+delivery waits unread would claim that delivery as a cause.
 
 From Dewan's "Causality" lectures; the rules are docs/protocols/causality.md.
 """
@@ -19,7 +19,7 @@ from inga.model.stamp import Delta, Deps, Stamp, delta_of, is_past
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SiteClock:
-    """What this site would stamp now: its own sends, and what its application has taken."""
+    """The vector that this member would stamp on a packet now: its own sends, and the packets its application has taken."""
 
     def __init__(self, me: int, members: int) -> None:
         self.me = me
@@ -28,7 +28,7 @@ class SiteClock:
         self.changed: set[int] = set()  # members whose count rose since the last stamp
 
     def stamp(self) -> tuple[int, Deps, Stamp]:
-        """Count one send; its number, its full causal past, and the stamp that travels."""
+        """Count one send. Returns its number, its full causal past, and the stamp that travels."""
         vector, me = self.vector, self.me
         deps = tuple(vector)
         delta: Delta = ()
@@ -41,7 +41,7 @@ class SiteClock:
         return seq, deps, Stamp(delta, self.height)
 
     def take(self, src: int, seq: int) -> None:
-        """The application has begun packet `seq` of `src`, whose causes it has taken before."""
+        """The application has taken packet `seq` of `src`, whose causes it has taken before."""
         have = self.vector[src]
         if seq > have:
             self.vector[src] = seq
@@ -49,7 +49,7 @@ class SiteClock:
             self.changed.add(src)
 
     def join(self, deps: Deps) -> None:
-        """Take over a past that may name packets never addressed to this site."""
+        """Merge a causal past that may name packets which were not addressed to this member."""
         vector, me = self.vector, self.me
         for k, count in enumerate(deps):
             if count > vector[k] and k != me:
@@ -58,16 +58,16 @@ class SiteClock:
                 self.changed.add(k)
 
     def restate(self) -> None:
-        """Let the next stamp carry the full vector: somebody may not have our previous ones."""
+        """Let the next stamp carry the full vector, for members that do not have our previous stamps."""
         self.changed = {k for k, count in enumerate(self.vector) if count and k != self.me}
 
     def grow(self, members: int) -> None:
-        """A view was extended: newcomers count from 0, and get the full vector first."""
+        """Extend the vector by newcomers: their counts begin at 0, and our next stamp carries the full vector for them."""
         self.vector.extend([0] * (members - len(self.vector)))
         self.restate()
 
     def adopt(self, bases: Sequence[int]) -> None:
-        """Start as a newcomer does: what the others had sent before is past."""
+        """Start as a newcomer: the packets that each member had sent before are in our past."""
         self.vector[:] = bases
         self.height = sum(bases)
         self.restate()

@@ -1,8 +1,8 @@
-"""What survivors keep of members that are gone: the largest cut in which nothing lacks its cause.
+"""The packets of departed members that survivors keep: the largest cut in which no packet lacks a cause.
 
-A member that goes may have reached only some of the others. They pool what they hold of it; what nobody
-holds is lost, and so is all that it caused, from whoever else is gone. What survivors sent themselves is
-never lost.
+The last packets of a departed member may have reached only some of the survivors. These pool the packets of it that they hold. A packet
+that no survivor holds is lost, and with it all packets of departed members that causally follow it. Packets that survivors sent
+themselves are never lost.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,10 @@ from inga.model.stamp import Deps
 
 
 def gapless_cut(released: Mapping[int, int], held: Mapping[tuple[int, int], Deps]) -> dict[int, int]:
-    """For each departed sender, how many of its packets somebody has, without a hole.
+    """For each departed sender, how many of its packets the survivors have together, up to the first gap.
 
-    `released`: the most that any survivor has released; `held`: the pasts of those that are held beyond.
+    `released`: for each departed sender, the highest number that any survivor has released. `held`: the causal pasts of packets
+    that survivors hold beyond that, by sender and number.
     """
     cut = dict(released)
     for sender in cut:
@@ -23,9 +24,9 @@ def gapless_cut(released: Mapping[int, int], held: Mapping[tuple[int, int], Deps
 
 
 def closed_cut(released: Mapping[int, int], held: Mapping[tuple[int, int], Deps]) -> dict[int, int]:
-    """The same, lowered until no packet in it names one of a departed sender outside of it.
+    """The gapless cut, lowered until no packet in it names a packet of a departed sender outside of it.
 
-    What is released somewhere has all its causes there, so only held packets can be too many.
+    A packet that some member has released has all its causes at that member, so only held packets can be removed.
     """
     cut = gapless_cut(released, held)
     lowered = True

@@ -1,25 +1,25 @@
-"""The open ends of history: known packets that no other known packet follows.
+"""The open ends of causal history: known packets that no other known packet follows.
 
-One open end means that nothing unresolved is concurrent. A packet that follows none of them opens a
-branch; one that follows several closes all but the oldest of those. The ends form an antichain with
-distinct senders, so there are at most as many as members, and their join is the site's vector.
+A single open end means that nothing unresolved is concurrent. A packet that follows none of the open ends opens a
+branch; a packet that follows several closes all of their branches but the oldest. No open end precedes another, and each has a
+different sender, so there are at most as many as members; their join is the member's vector.
 """
 
 from inga.model.stamp import Deps, is_past
 
 End = tuple[int, int, int]
-"""One open end: the branch it is the tip of, and the packet's `src` and `seq`."""
+"""An open end: the branch whose last packet it is, and the packet's `src` and `seq`."""
 
 
 class Frontier:
-    """Branches at one site, numbered in the order in which they open."""
+    """The branches at one member, numbered in the order in which they open."""
 
     def __init__(self) -> None:
         self.ends: list[End] = []  # oldest branch first
         self.opened = 0  # branches so far
 
     def add(self, src: int, seq: int, deps: Deps) -> tuple[int, tuple[int, ...]]:
-        """Put in a packet just sent or taken: the branch it extends, and the branches it closes."""
+        """Add a packet that was just sent or taken. Returns the branch that it opens or extends, and the branches that it closes."""
         ends = self.ends
         if len(ends) == 1 and is_past(deps, ends[0][1], ends[0][2]):
             branch = ends[0][0]

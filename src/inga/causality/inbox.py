@@ -1,18 +1,18 @@
-"""Now or later: the one place that decides by vectors whether an item may be released.
+"""The hold queue: the one place that decides by vectors whether an item is released now or later.
 
-An item is released when it is the next of its sender and everything its stamp names is released
-(the standard test). Otherwise it is kept under the first count it waits for, so that a release wakes
-just those that asked for it: no scan, and no head of the line that can block. Counts only rise, so who is
-woken goes on where it stopped: each entry of a stamp is looked at once.
+An item is released when it is the next of its sender and everything that its stamp names is released
+(the standard test). Otherwise it is held under the first count it waits for, so that a release examines
+only the items that wait for it: there is no scan, and no blocked item blocks those behind it. Counts only rise, so an
+item whose count is reached goes on with the next entry of its stamp: each entry is examined once.
 
-    released   passed the test, appended to the caller's list
+    released   passed the test; appended to the caller's list
     held       waits under one (member, count)
     duplicate  released or held before; dropped
-    late       given up before, and came after all; appended, out of order
+    late       its number was given up before it arrived; appended, out of order
 
-A recorded stream has no membership and nobody who could repair it. For it there are `for_stream`, members
-that become known by being named (`grow`), `begin`, `give_up`, and a blob to be kept between two parts of the
-stream (`dumps`, `loads`).
+In a recorded stream there is no membership, and nobody repairs a gap. For streams there are `for_stream`, `grow` for members that
+become known when an item first names them, `begin`, `give_up`, and `dumps` and `loads`, which keep an inbox as bytes between two parts
+of a stream.
 """
 
 import pickle
@@ -25,46 +25,46 @@ from inga.model.stamp import Delta
 T = TypeVar("T")
 
 Rest: TypeAlias = Iterator[tuple[int, int]]
-"""The part of a stamp that is still to be looked at."""
+"""The entries of a stamp that are not examined yet."""
 
 Waiter: TypeAlias = tuple[int, int, Rest]
-"""What is held, by sender and number."""
+"""A held item: its sender, its number, and the entries of its stamp that are not examined yet."""
 
 RELEASED, HELD, DUPLICATE, FORGED, LATE = range(5)
-"""Answers of `offer`. FORGED: it names sends of this site that this site never made."""
+"""Results of `offer`. FORGED: the stamp names packets of this member that it has not sent."""
 
 NOBODY = -1
-"""In place of a member's index: who reads a stream has sent nothing into it."""
+"""In place of this member's index: the reader of a stream has sent nothing into it."""
 
-PASSED_MAX = 1024  # runs of numbers given up, remembered per sender
-FORMAT = 2  # of what `dumps` makes
+PASSED_MAX = 1024  # runs of given-up numbers that are remembered per sender
+FORMAT = 2  # of the bytes that `dumps` returns
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Inbox(Generic[T]):
-    """The hold queue of one site. Knows no packets: senders, numbers, deltas and opaque items."""
+    """The hold queue of one member. It deals with senders, numbers, deltas and opaque items, not with packets."""
 
     def __init__(self, me: int, members: int) -> None:
         self.me = me
-        self.vector = [0] * members  # released per sender, and own sends
+        self.vector = [0] * members  # released items per sender, and our own sends
         self._held: list[dict[int, tuple[Delta, T]]] = [{} for _ in range(members)]
         self._waiting: list[dict[int, list[Waiter]]] = [{} for _ in range(members)]
         self.held = 0
-        self._passed: dict[int, list[tuple[int, int]]] = {}  # given up: first and last numbers, ascending
+        self._passed: dict[int, list[tuple[int, int]]] = {}  # runs of given-up numbers, ascending
 
     @classmethod
     def for_stream(cls, base: Sequence[int] = ()) -> "Inbox[T]":
-        """For a reader of a stream: `base` are the counts per sender that were over before it began."""
+        """An inbox for a reader of a stream. `base` has the number of items per sender that precede the stream."""
         inbox = cls(NOBODY, len(base))
         inbox.adopt(base)
         return inbox
 
     def own(self, seq: int) -> None:
-        """This site has sent its packet `seq`: known the moment it is stamped."""
+        """This member has sent its packet `seq`. Called as soon as the packet is stamped."""
         self.vector[self.me] = seq
 
     def offer(self, src: int, seq: int, delta: Delta, item: T, out: list[T]) -> int:
-        """Append to `out` what this arrival releases: perhaps nothing, perhaps many."""
+        """Take an item that arrived, and append to `out` all items that this releases: none, this one, or several."""
         vector = self.vector
         ready = vector[src] + 1
         if seq != ready:
@@ -91,16 +91,16 @@ class Inbox(Generic[T]):
         return RELEASED
 
     def begin(self, src: int, seq: int, out: list[T]) -> None:
-        """Nothing of `src` before that number is to be waited for; if it comes all the same, it is late."""
+        """Do not wait for items of `src` before that number. If one arrives nevertheless, it is late."""
         self._pass(src, seq - 1, out)
 
     def give_up(self, is_overdue: Callable[[T], bool], out: list[T]) -> None:
-        """Release what is overdue without what it lacks, but after all that is held and precedes it.
+        """Release overdue items although causes of them are missing, each after all held items that precede it.
 
-        For stamps that name the whole past, as those of streams do.
+        Stamps have to name the whole past, as those of streams do.
         """
         overdue: set[tuple[int, int]] = set()
-        bound = [0] * len(self.vector)  # what the overdue name, per sender
+        bound = [0] * len(self.vector)  # per sender, the highest number that overdue items name
         for src, held in enumerate(self._held):
             for seq, (delta, item) in held.items():
                 if is_overdue(item):
@@ -116,13 +116,13 @@ class Inbox(Generic[T]):
         self.force([(src, seq) for _, src, seq in sorted(wanted)], out)
 
     def force(self, wanted: Iterable[tuple[int, int]], out: list[T]) -> None:
-        """Release these, by sender and number, in this order, without what they lack."""
+        """Release these items, given by sender and number, in this order, although causes of them are missing."""
         for src, seq in wanted:
-            if seq in self._held[src]:  # else woken by one before it
+            if seq in self._held[src]:  # otherwise an item before it has released it
                 self._force(src, seq, out)
 
     def missing(self) -> list[tuple[int, int, int]]:
-        """(member, count, items) for each count that held items wait for: what holds what."""
+        """For each count that held items wait for: the member, the count, and the number of items that wait for it."""
         return [
             (k, count, len(waiters))
             for k, bucket in enumerate(self._waiting)
@@ -130,11 +130,11 @@ class Inbox(Generic[T]):
         ]
 
     def items(self) -> list[T]:
-        """Everything held, by sender and number."""
+        """All held items, by sender and number."""
         return [item for held in self._held for _, (_, item) in sorted(held.items())]
 
     def drain(self) -> list[T]:
-        """Give up everything held, by sender and number."""
+        """Remove all held items and return them, by sender and number."""
         items = self.items()
         for held, waiting in zip(self._held, self._waiting, strict=True):
             held.clear()
@@ -143,14 +143,14 @@ class Inbox(Generic[T]):
         return items
 
     def before_hole(self, src: int) -> int:
-        """The number of `src` up to which everything has come, released or not."""
+        """The number up to which all items of `src` have arrived, released or not."""
         seq = self.vector[src]
         while seq + 1 in self._held[src]:
             seq += 1
         return seq
 
     def discard(self, src: int, above: int) -> list[T]:
-        """Nothing of `src` beyond that number will ever be released: forget what is held of it, and say what that is."""
+        """Remove the held items of `src` beyond that number, which will never be released, and return them."""
         items = [self._held[src].pop(seq)[1] for seq in sorted(self._held[src]) if seq > above]
         self.held -= len(items)
         for bucket in self._waiting:
@@ -161,18 +161,19 @@ class Inbox(Generic[T]):
         return items
 
     def grow(self, members: int) -> None:
-        """A view was extended by newcomers."""
+        """Make room for newcomers: a view was extended, or a stream has named further members."""
         for _ in range(members - len(self.vector)):
             self.vector.append(0)
             self._held.append({})
             self._waiting.append({})
 
     def adopt(self, bases: Sequence[int]) -> None:
-        """Start as a newcomer does: what the others had sent before is not for us."""
+        """Start as a newcomer: the items that each member had sent before are not for us."""
         self.vector[:] = bases
 
     def dumps(self) -> bytes:
-        """All there is to know, as bytes for `loads`: a state store's, never a stranger's."""
+        """The whole state as bytes for `loads`, which must come from our own state store and never from the
+        network: they are a pickle."""
         state = (self.me, self.vector, self._held, self._waiting, self.held, self._passed)
         return pickle.dumps((FORMAT, state), pickle.HIGHEST_PROTOCOL)
 
@@ -185,7 +186,8 @@ class Inbox(Generic[T]):
         return inbox
 
     def _again(self, src: int, seq: int, item: T, out: list[T]) -> int:
-        """A number that is over: was it released, or given up?"""
+        """An item arrived whose number is not expected any more. If the number was given up, append the item to
+        `out` and return LATE."""
         runs = self._passed.get(src, ())
         for at, (first, last) in enumerate(runs):
             if first <= seq <= last:
@@ -204,11 +206,11 @@ class Inbox(Generic[T]):
         self._wake(self._waiting[src].pop(seq, []), out)
 
     def _pass(self, k: int, count: int, out: list[T]) -> None:
-        """Go on as if everything of `k` up to that count had been released."""
+        """Give up what is missing of `k`: go on as if all its items up to that count had been released."""
         done = self.vector[k]
         if count <= done:
             return
-        # Causes are released before their effects, so only stamps that contradict each other leave any here.
+        # Causes are released before their effects, so held items are left here only if stamps contradict each other.
         stranded = sorted(seq for seq in self._held[k] if seq <= count)
         out.extend([self._remove(k, seq)[1] for seq in stranded])
         runs = self._passed.setdefault(k, [])
@@ -223,7 +225,7 @@ class Inbox(Generic[T]):
         self._wake([waiter for each in reached for waiter in waiting.pop(each)], out)
 
     def _remove(self, src: int, seq: int) -> tuple[Delta, T]:
-        """Take out what is held, and from where it waits."""
+        """Remove a held item, also from the count under which it waits."""
         delta, item = self._held[src].pop(seq)
         self.held -= 1
         needs: Iterable[tuple[int, int]] = (*delta, (src, seq - 1))
@@ -243,10 +245,10 @@ class Inbox(Generic[T]):
         self.held += 1
 
     def _wake(self, woken: list[Waiter], out: list[T]) -> None:
-        """Go on with those that waited for a count just reached; each release may wake more.
+        """Continue with items that waited for a count just reached; each release may wake more items.
 
-        Who waited for its sender's item before it has seen nothing of its stamp yet, and all others had that item before
-        they looked: whoever is woken is the next of its sender.
+        A woken item is always the next of its sender. If it waited for its sender's previous item, none of its stamp was examined
+        before; otherwise the previous item had been released before its stamp was examined.
         """
         vector = self.vector
         while woken:

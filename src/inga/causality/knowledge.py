@@ -1,8 +1,8 @@
-"""What each member is known to have of each sender, and how far everybody is.
+"""How far each member is known to have the messages of each sender, and how far all members have them.
 
-One number for every sender and reporter: the reporter has all of the sender's messages below it. Numbers only
-rise. The lowest of each sender is kept as they do: it is looked for again only when the last of those who held
-it back has moved, so a rise costs one comparison.
+There is one number for every sender and reporter: the reporter has all of the sender's messages below it. Numbers only
+rise. The lowest number of each sender is stored: it is computed again only when the last reporter with the lowest
+number has risen, so most rises cost one comparison.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from inga.model.compiled import mypyc_attr
 
 SAME, RISEN, ALL_RISEN = range(3)
-"""Answers of `rise`: nothing new; the entry rose; and with it the lowest of its sender."""
+"""Results of `rise`: nothing new; the entry rose; the entry rose, and with it the lowest number of its sender."""
 
 FIRST = 1
-"""Nothing is known to have come: the first message is expected."""
+"""The number of a reporter that is not known to have any message: it expects the first one."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -25,17 +25,17 @@ class Knowledge:
     def __init__(
         self, members: int, counts: Callable[[int, int], bool] = lambda sender, reporter: True
     ) -> None:
-        """`counts(sender, reporter)` tells whose word is needed; if nobody's is, the sender's own."""
+        """`counts(sender, reporter)` says whether the reporter counts for the sender; if no reporter does, the sender itself counts."""
         self.rows = [[FIRST] * members for _ in range(members)]
         self.lowest = [FIRST] * members
         self._counts = [[counts(sender, r) for r in range(members)] for sender in range(members)]
         for sender, row in enumerate(self._counts):
             row[sender] = row[sender] or not any(row)
         self._counted = [[r for r, does in enumerate(row) if does] for row in self._counts]
-        self._holding = [len(counted) for counted in self._counted]  # reporters that are at the lowest
+        self._holding = [len(counted) for counted in self._counted]  # per sender, reporters at the lowest
 
     def rise(self, sender: int, reporter: int, number: int) -> int:
-        """The reporter has everything of the sender below `number`."""
+        """Note that the reporter has all messages of the sender below `number`."""
         row = self.rows[sender]
         old = row[reporter]
         if number <= old:
@@ -50,12 +50,12 @@ class Knowledge:
         return ALL_RISEN
 
     def lacking(self, sender: int, number: int) -> list[int]:
-        """Those whose word is needed, and who are not known to have that message of the sender."""
+        """The reporters that count for the sender and are not known to have its message `number`."""
         row = self.rows[sender]
         return [reporter for reporter in self._counted[sender] if row[reporter] <= number]
 
     def forget(self, reporter: int) -> list[int]:
-        """The reporter is gone: nobody waits for its word. For which senders the lowest rose by that."""
+        """The reporter has departed and does not count any more. Returns the senders whose lowest number rose because of that."""
         risen = []
         for sender, counted in enumerate(self._counted):
             if not self._counts[sender][reporter]:

@@ -1,1 +1,1 @@
-"""The protocols: one state machine a file."""
+"""The protocols: one file or folder for each, each a state machine."""

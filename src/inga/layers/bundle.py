@@ -1,13 +1,13 @@
-"""Many application messages, one packet, one stamp.
+"""Bundles: several application messages share a packet, and so its stamp.
 
-All sends between two takes at a site have the same causal past, so they can share a packet. A bundle
-closes when it is full, when the application takes something (the next send has another past), or at
-the end of the turn: unless two earlier partial bundles are still on their way, for then company is worth
-waiting for, and an acknowledgement comes at once. Never on a timer. Where the layers below say that
-nothing would leave now anyway (`stack.passable`), it waits for company too.
+All messages sent between two takes at a member have the same causal past, so they can share a packet. A bundle
+closes when it is full, when the application takes a message (what is sent next has another past), or at
+the end of the turn. But if two earlier partial bundles are still in flight, it waits for more messages, until the first of
+these is acknowledged, which happens at once. There is no timer. If the packet would have to wait in a layer below
+anyway (`stack.passable` is false), the bundle waits for more messages, too.
 
 A message to other members than the one before closes the bundle, unless the order below can give each destination a
-share of its own (`mixes`): then one bundle holds messages for several sets, in the order in which they were sent.
+share of its own (`mixes`): then one bundle contains messages for several sets, in the order in which they were sent.
 
 From docs/architecture.md, "Bundles".
 """
@@ -28,36 +28,36 @@ from inga.wire import bundle as wire
 from inga.wire import shares
 
 MESSAGES_MAX = 8192
-"""Messages in a bundle: enough to fill a datagram with the smallest."""
+"""The most messages in a bundle: enough to fill a datagram with the smallest ones."""
 
 HEAD, LENGTH = 5, 4
-"""Bytes of a bundle's own head, and reckoned for each message's length."""
+"""Bytes reckoned for a bundle's head, and for the length field of each message."""
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""The largest single message; a larger one belongs in a file."""
+"""The largest single message. A larger one belongs in a file."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Bundle(Layer):
-    """Gathers what the application sends, and takes apart what the others sent."""
+    """Gathers messages of the application into packets, and splits packets of other members into their messages."""
 
     name = "bundle"
 
     def __init__(self, *, gather: bool = True, coarse: bool = False, mixes: bool = False) -> None:
         """`gather`: a bundle that is not full waits for further messages, as described above. `coarse`: it stays open when
-        the application takes something. `mixes`: it stays open for messages to other members."""
+        the application takes a message. `mixes`: it stays open for messages to other members."""
         self.gather = gather
         self.coarse = coarse
         self.mixes = mixes
-        self._each = LENGTH + shares.EACH * mixes  # bytes reckoned for a message besides its own
+        self._each = LENGTH + shares.EACH * mixes  # bytes reckoned for a message besides its payload
         self._open: list[bytes] = []
         self._dst: int | None = None
-        # Of messages to other members in the open bundle: their destinations, and how many messages were before.
+        # With `mixes`, earlier runs of messages in the open bundle: their destinations, and the number of messages up to their end.
         self._runs: list[tuple[int | None, int]] = []
         self._sets: set[int | None] = set()
         self._size = 0
         self._size_max = 0
-        self._since = 0.0  # when the open bundle was begun
+        self._since = 0.0  # when the open bundle was opened
         self._receipt: Receipt | None = None
         # The last bundle that left before it was full, and the one before that.
         self._partial: Packet | None = None
@@ -70,10 +70,10 @@ class Bundle(Layer):
             self._size_max -= shares.HEAD.size + shares.set_size(len(view))
         self._partial = self._earlier = None
         self._acknowledged = 0
-        self._said: defaultdict[int, int] = defaultdict(int)  # messages to some, by member
-        self._whole = 0  # messages to everybody
-        self._some = 0  # messages to some
-        self._heard: defaultdict[int, int] = defaultdict(int)  # messages that came, by sender
+        self._said: defaultdict[int, int] = defaultdict(int)  # messages to subsets, by destination
+        self._whole = 0  # messages to all members
+        self._some = 0  # messages to subsets
+        self._heard: defaultdict[int, int] = defaultdict(int)  # messages that arrived, by sender
 
     def tally(self) -> MessageCounts:
         members = range(len(self.stack.view))
@@ -108,7 +108,7 @@ class Bundle(Layer):
         return self._receipt or self._new_receipt()
 
     def _turn_to(self, dst: int | None) -> None:
-        """The next messages are for other members than those in the open bundle."""
+        """Prepare the open bundle for messages to other members: begin another run in it, or close it."""
         if not self.mixes:
             self._close(full=False)
             return
@@ -124,8 +124,8 @@ class Bundle(Layer):
         start = 0
         while True:
             room = min((self._size_max - self._size) // each, MESSAGES_MAX - len(self._open))
-            if room <= 0:  # below 0 if what is open is larger than a datagram, or one more set does not fit
-                room = 0 if self._open else 1  # larger than a datagram: alone, to be cut
+            if room <= 0:  # below 0 if the open bundle exceeds a datagram, or one more set does not fit
+                room = 0 if self._open else 1  # larger than a datagram: alone, to be cut into fragments
             part = payloads[start : start + room]
             self._open += part
             self._size += each * len(part)
@@ -166,16 +166,16 @@ class Bundle(Layer):
             self.above(out)
 
     def store(self, packet: Packet) -> None:
-        """Copy the packet's messages one by one now, instead of the whole body now and each message later."""
+        """Prepare a packet for being kept: copy its messages one by one now, instead of the whole body now and each message later."""
         try:
             if packet.frag is None:
                 _take_apart(packet)
         except WireError:
-            pass  # a bundle that cannot be read is rejected when the packet comes up
+            pass  # an invalid bundle is rejected when the packet comes up
         packet.keep()
 
     def restore(self, packet: Packet) -> None:
-        """Give the packet the body with which it travelled."""
+        """Give the packet its body again, as it arrived."""
         if packet.payloads is not None:
             packet.body = wire.join([bytes(payload) for payload in packet.payloads])
 
@@ -190,7 +190,7 @@ class Bundle(Layer):
     def acknowledged(self, lsn: int) -> None:
         self._acknowledged = lsn
         if self._earlier is not None and self._has_arrived(self._earlier):
-            self._earlier = None  # nothing waits for it any more
+            self._earlier = None  # it need not be kept: no bundle waits for it any more
         if self._open and self._may_leave():
             self._close(full=False)
 
@@ -204,8 +204,8 @@ class Bundle(Layer):
         return not self.gather or self._earlier is None or self._has_arrived(self._earlier)
 
     def _has_arrived(self, packet: Packet) -> bool:
-        """Whether some other member has it. A packet that was cut into fragments never gets an lsn of its own, so nothing
-        waits for its acknowledgement."""
+        """Whether any other member has the packet. One that was cut into fragments counts as arrived, since it never gets an lsn of
+        its own that could be acknowledged."""
         return packet.is_cut or 0 < packet.lsn <= self._acknowledged
 
     def _close(self, *, full: bool) -> None:
@@ -235,7 +235,8 @@ class Bundle(Layer):
             self._said[member] += count * (dst >> member & 1)
 
     def _share_out(self, packet: Packet) -> None:
-        """Messages are for different members: the packet is for all of these, and each gets its share."""
+        """Address the packet to all destinations of its messages and, if these have different destinations, give
+        each member its share."""
         members = len(self.stack.view)
         others = (1 << members) - 1 & ~(1 << self.stack.me)
         sets: list[int] = []

@@ -1,13 +1,13 @@
 """Causal order by vector time stamps: nothing is delivered before its cause.
 
-    send     count it, stamp it with what the application has taken, pass it down
-    receive  release it when it is the next of its sender and its causes are released; else hold it
-    take     the application has it now: it becomes a cause of what is sent from here on
-    gate     while it is open, nothing is held: what comes early is delivered and remembered, and
+    send     count the packet, stamp it with what the application has taken, pass it down
+    receive  release the packet when it is the next of its sender and its causes are released; otherwise hold it
+    take     the application has begun the packet: it is a cause of all packets sent from now on
+    gate     while it is open, nothing is held: a packet that arrives before its causes is delivered and remembered, and
              counted when its turn comes
 
-The inbox counts what was released and decides; the clock counts what was taken and stamps. At the
-take, and only there, it is known whether a packet is concurrent with something the application knew.
+The inbox counts released packets and decides; the clock counts taken packets and makes stamps. Whether a packet is
+concurrent with one that the application knew is certain only when it is taken.
 
 From Dewan's "Causality" lectures, with the standard delivery test: docs/protocols/causality.md.
 """
@@ -25,12 +25,12 @@ from inga.model.stamp import Deps, Stamp, is_past
 from inga.model.view import View
 
 POLICIES = ("deliver", "error", "ignore")
-"""What to do with a concurrent message: flag it, let the iteration raise, or compute no flags."""
+"""What to do with concurrent messages: flag them, let the iteration raise, or compute no flags."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Causal(Order):
-    """Stamps, holds, and sees concurrency."""
+    """Stamps packets, holds them until their causes are released, and detects concurrency."""
 
     name = "causal"
     requires = frozenset({"reliable"})
@@ -42,9 +42,9 @@ class Causal(Order):
         if on_concurrent not in POLICIES:
             raise UsageError(f"on_concurrent is one of {', '.join(POLICIES)}, not {on_concurrent!r}")
         self.on_concurrent = on_concurrent
-        # Newest packet known of each sender, if an error may have to name it.
+        # The newest known packet of each sender, if an error may have to show it.
         self._latest: dict[int, Packet] = {}
-        self._subsets = False  # some packets were for a subset of the group, so whole pasts must be joined
+        self._subsets = False  # packets to subsets were released, so the clock must join whole pasts
 
     def view(self, view: View) -> None:
         super().view(view)
@@ -56,8 +56,8 @@ class Causal(Order):
         self._is_open = False
         # Packets that passed an open gate before their turn, and whether they were taken.
         self._early: dict[tuple[int, int], bool] = {}
-        # Of a full trace: packets that were seen to be concurrent before they were delivered, and whether they were seen to open
-        # a branch; packets that were delivered and are not taken yet.
+        # For a full trace: packets that were found to be concurrent before they were taken, and whether they were found to open a
+        # branch, too; and packets that were delivered and are not taken yet.
         self._noticed: dict[tuple[int, int], bool] = {}
         self._unread: set[tuple[int, int]] = set()
 
@@ -87,16 +87,16 @@ class Causal(Order):
         return {member for member, _, _ in self.inbox.missing()}
 
     def bereft(self, member: int) -> None:
-        """A missing packet of that member will never come, so packets held behind it are dropped."""
+        """Drop packets of that member held behind a missing one, which will never arrive."""
         for packet in self._dismissed(self.inbox.discard(member, self.inbox.before_hole(member))):
             self._early.pop((packet.src, packet.seq), None)
 
     def forgo(self) -> None:
-        """Packets that are still held follow messages that no member has any more: release those of members that are here, and
-        what precedes them.
+        """Release held packets of present members, and held packets that precede these. All that are still held follow
+        packets which no member has.
 
-        There are some only if a gate was open: an application behind it may have answered what a member that is gone sent after
-        something that is lost. Everybody else has dropped that, and gets the answer without it."""
+        There are such packets only if some member's gate was open: its application may have answered a packet of a departed
+        member that follows a lost one. All other members have dropped that packet, and get the answer without it."""
         left, held, named = self.stack.left, self.inbox.items(), [0] * len(self.inbox.vector)
         for packet in held:
             if packet.src not in left and packet.stamp is not None:
@@ -107,14 +107,15 @@ class Causal(Order):
         )
 
     def _release_bereft(self, packets: list[Packet]) -> None:
-        """Release packets without what they lack, causes first. The vectors tell which those are, by their heights."""
+        """Release packets although causes of them are missing, in the order of their heights: a cause has a smaller
+        height than its effect."""
         ordered = sorted(packets, key=lambda packet: packet.stamp.height if packet.stamp else 0)
         out: list[Packet] = []
         self.inbox.force([(packet.src, self._number(packet)) for packet in ordered], out)
         self._pass_on(out)
 
     def _number(self, packet: Packet) -> int:
-        """By which the inbox counts it."""
+        """The number by which the inbox counts the packet."""
         return packet.seq
 
     def past(self, sender: int) -> tuple[int, ...]:
@@ -170,7 +171,7 @@ class Causal(Order):
             if packet.src == me:
                 continue
             deps = packet.deps
-            if deps is None:  # it passed an open gate early: its causes are not known yet
+            if deps is None:  # it passed an open gate before its turn: its causes are not known yet
                 clock.take(packet.src, packet.seq)
                 self._early[packet.src, packet.seq] = True
                 self._noticed.pop((packet.src, packet.seq), None)
@@ -198,9 +199,11 @@ class Causal(Order):
     # The gate
 
     def gate(self, is_open: bool) -> None:
-        """A packet that passes an open gate is counted only when its turn comes, so that no effect of it
-        passes a closed gate without its causes. Stamps name the highest number taken of each sender; that
-        packet's own stamp then names the causes that this site has not seen yet."""
+        """Open or close the gate.
+
+        A packet that passes an open gate is counted only when its turn comes, so that no effect of it is released at a
+        closed gate before its causes. Our stamps name the highest number taken of each sender, and that
+        packet's own stamp names its causes that have not arrived here yet."""
         self._is_open = is_open
         if not is_open:
             return
@@ -216,8 +219,8 @@ class Causal(Order):
         self._release(packets)
 
     def _count_early(self, out: list[Packet]) -> list[Packet]:
-        """Of packets whose turn has come, those that no open gate let through before. The others were delivered
-        already: now that their causes are known, they join what this site knows."""
+        """Return those of the packets whose turn has come that have not passed an open gate before. The others were delivered
+        then: now that their causes are known, the clock and the frontier take these in, if the application has taken them."""
         rest = []
         for packet in out:
             was_taken = self._early.pop((packet.src, packet.seq), None)
@@ -247,7 +250,7 @@ class Causal(Order):
         self._release(out)
 
     def _rebuild(self, out: list[Packet]) -> None:
-        """Rebuild full vectors from deltas, which works because each sender's packets are released in their order."""
+        """Rebuild full vectors from deltas, which is possible because each sender's packets are released in their order."""
         for packet in out:
             src = packet.src
             past = self._past[src]
@@ -260,8 +263,10 @@ class Causal(Order):
                 self._subsets = True
 
     def _flag(self, packet: Packet, deps: Deps, height: int) -> None:
-        """After a take the packet's past is part of ours, so equal heights mean equal sets of known packets: it is
-        concurrent with nothing. Not so if a later packet of its sender has passed an open gate and was taken before it; then
+        """Determine whether a packet that was just taken is concurrent with a known one, and its branches.
+
+        After a take the packet's past is part of ours, so equal heights mean equal sets of known packets: then it is
+        concurrent with nothing. If a later packet of its sender passed an open gate and was taken before it, this does not hold, and
         vectors are compared."""
         frontier = self.frontier
         assert frontier is not None
@@ -287,12 +292,12 @@ class Causal(Order):
                 trace.row("merge", *where, n=packet.branch)
 
     def _is_concurrent(self, src: int, deps: Deps) -> bool:
-        """Whether the application knows a packet that this past does not name."""
+        """Whether the application knows a packet of a member other than `src` that this past does not name."""
         return any(
             known > (deps[k] if k < len(deps) else 0) for k, known in enumerate(self.clock.vector) if k != src
         )
 
-    # What a full trace tells before a packet is delivered. A packet that is not for us is never taken, so nothing is told of it.
+    # Rows of a full trace about packets that are not taken yet. A packet that is not for us is never taken, so it gets no such row.
 
     def _is_told_everything(self) -> bool:
         trace = self.stack.trace
@@ -300,11 +305,12 @@ class Causal(Order):
 
     @property
     def _notes_unread(self) -> bool:
-        """Whether it matters which packets were delivered and are not taken yet: it is noted where their flags are told."""
+        """Whether to remember which packets were delivered and are not taken yet: a full trace with flags needs it."""
         return self.frontier is not None and self._is_told_everything()
 
     def _notice_arrival(self, packet: Packet, stamp: Stamp) -> None:
-        """A packet arrives, whose past can be read if its sender's packet before it was released."""
+        """On arrival, write the rows that are certain already. The packet's past is known if its sender's previous
+        packet was released."""
         if self._is_bare(packet) or not self._has_past(packet):
             return
         past = list(self._past[packet.src])
@@ -316,7 +322,7 @@ class Causal(Order):
             self._notice_branch(packet, deps)
 
     def _notice_release(self, packet: Packet) -> None:
-        """A packet is about to be delivered: so is all that precedes it, or it was before."""
+        """On release, write the rows that are certain by now. All packets that precede this one have been released, or are with it."""
         deps = packet.deps
         assert deps is not None
         if self._notice_concurrent(packet, deps) and not any(is_past(deps, *each) for each in self._unread):
@@ -324,8 +330,8 @@ class Causal(Order):
         self._unread.add((packet.src, packet.seq))
 
     def _notice_concurrent(self, packet: Packet, deps: Deps) -> bool:
-        """Whether a packet is concurrent with something known by now. It may turn out to be concurrent with further packets until
-        it is taken."""
+        """Whether a packet is known to be concurrent with a packet that the application has taken; the first time, write a row. A
+        packet that is not may still become concurrent before it is taken."""
         key = (packet.src, packet.seq)
         if key in self._noticed:
             return True
@@ -336,8 +342,9 @@ class Causal(Order):
         return True
 
     def _notice_branch(self, packet: Packet, deps: Deps) -> None:
-        """Tell whether it opens a branch, if all that precedes it was taken. Otherwise one of these may become an open end, which
-        the packet follows. What is taken between now and then, and is no cause of it, cannot make it follow any."""
+        """Write a row if the packet opens a branch. The caller has checked that all packets which precede it were taken; otherwise
+        one of these might still become an open end that it follows. Packets that are taken between now and its own take, and are no
+        causes of it, cannot become such an end."""
         key, frontier = (packet.src, packet.seq), self.frontier
         if frontier is None or self._noticed[key] or self._is_open or self._early:
             return
@@ -346,5 +353,6 @@ class Causal(Order):
             self._received(packet, "branch")
 
     def _has_past(self, packet: Packet) -> bool:
-        """Whether the packet's delta can be read: its sender's packet before it, from which it differs, was released."""
+        """Whether the packet's full past can be computed: its sender's previous packet, to which its delta
+        refers, was released last."""
         return packet.seq == self.inbox.vector[packet.src] + 1

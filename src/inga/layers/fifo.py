@@ -1,7 +1,8 @@
-"""Each sender's packets in the order it sent them, or, without holding, in no order at all.
+"""FIFO order, in which each sender's packets are released in the order in which it sent them; and no order at all, in
+which nothing is held.
 
-While the group is traced, packets carry a full vector, joined when the application takes a message:
-the order does not use it, but whoever reads the trace can tell what caused what.
+While the group is traced, packets carry a full vector, which is merged when the application takes a message.
+The orders do not use it, but it tells readers of the trace which message caused which.
 """
 
 from inga.causality.arrivals import Arrivals
@@ -12,12 +13,12 @@ from inga.model.packet import Packet
 from inga.model.view import View
 
 EARLY_MAX = 4096
-"""Packets after a hole that are remembered, where nothing is repaired."""
+"""How many packets after a gap are remembered per sender where nothing is repaired."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Unordered(Order):
-    """Numbers packets and passes on each once, as it comes."""
+    """Numbers packets, and passes on each once, in order of arrival."""
 
     name = "none"
     requires = frozenset({"reliable"})
@@ -92,13 +93,13 @@ class Unordered(Order):
             self._received(packet, "duplicate")
 
     def _place(self, packet: Packet) -> tuple[int, int]:
-        """The member in whose sequence the packet is, and its number there."""
+        """The member to whose sequence the packet belongs, and its number in it."""
         return packet.src, packet.seq
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Unreliable(Unordered):
-    """The same over a network that loses packets: a missing number is not waited for, nor remembered for ever."""
+    """No order over a network that loses packets: a missing number is neither waited for nor remembered for ever."""
 
     requires = frozenset()
 
@@ -106,7 +107,7 @@ class Unreliable(Unordered):
         super()._offer(packet, out)
         arrived = self._arrived[packet.src]
         if len(arrived.early) > EARLY_MAX:
-            arrived.add(arrived.expected)  # take the oldest missing number for lost
+            arrived.add(arrived.expected)  # give up the oldest missing number
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -127,7 +128,7 @@ class Fifo(Unordered):
             self._release(self._let_go())
 
     def bereft(self, member: int) -> None:
-        """A missing packet of that member will never come, so packets held behind it are dropped."""
+        """Drop held packets of that member, since packets of it before them are missing and will never arrive."""
         super().bereft(member)
         self._dismissed(list(self._held[member].values()))
         self._held[member].clear()
@@ -149,7 +150,7 @@ class Fifo(Unordered):
             return
         out.append(packet)
         if held:
-            # Packets that went through an open gate before their turn are not held.
+            # Packets that passed an open gate before their turn are not held.
             out.extend(held.pop(later) for later in range(seq + 1, arrived.expected) if later in held)
 
     def drain(self) -> list[Packet]:

@@ -1,10 +1,10 @@
-"""Flow control: senders are no faster than the slowest reader, by a window of bytes per sender.
+"""Flow control: a window of bytes per sender keeps senders from being faster than the slowest reader.
 
-A packet is on its way until every member has it and has room for it. Members say so with cumulative
-counters, which ride on the acknowledgements of `reliable`: `ack`, or `room` where a member's application is
-behind with reading and its counter stands still. Cumulative counters need no repair: a later one covers a lost one.
+A packet is in flight until every member has it and has room for it. Members report that by cumulative
+counters, piggybacked on the acknowledgements of `reliable`: `ack`, or `room` while a member's application is
+behind with reading, so that its counter does not advance. Cumulative counters need no repair: a later one covers a lost one.
 
-The window is counted as the kernel counts a socket buffer, which is more than the bytes.
+The window counts bytes as the kernel counts them against a socket buffer, which is more than their number.
 """
 
 from collections import deque
@@ -22,10 +22,10 @@ from inga.stack.figures import Figures
 from inga.stack.layer import Layer
 
 PACKETS_MAX = 4096
-"""Packets on their way, however small."""
+"""The most packets in flight, however small they are."""
 
 WINDOW_MAX = 1 << 20
-"""Charged bytes that a sender may have on their way: sixteen full bundles; a larger window only fills queues."""
+"""The most charged bytes that a sender may have in flight: sixteen full bundles. A larger window only fills queues."""
 
 WINDOW_MIN = 64 << 10
 
@@ -33,15 +33,15 @@ WINDOW_MIN = 64 << 10
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """What can be chosen. Times are in seconds."""
+    """The settings of `flow`. Times are in seconds."""
 
-    window: int = WINDOW_MAX  # charged bytes on their way
-    queue_max: int = 16 << 20  # unread bytes above which our counters stand still
-    probe: float = 0.05  # between questions to a member whose counter stands still, doubled each time
+    window: int = WINDOW_MAX  # charged bytes in flight
+    queue_max: int = 16 << 20  # unread bytes above which our counters do not advance
+    probe: float = 0.05  # between probes of members whose counters do not advance, doubled each time
     probe_max: float = 1.0
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         check_number("window", said.window, 1)
         check_number("queue_max", said.queue_max, 1)
         check_seconds("probe", said.probe)
@@ -50,7 +50,7 @@ class FlowSettings:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Flow(Layer):
-    """Queues what exceeds the window, and closes the door above until it has left."""
+    """Queues packets that exceed the window; while any are queued or the window is full, the application may not send."""
 
     name = "flow"
     id = 2
@@ -68,11 +68,11 @@ class Flow(Layer):
         n = len(view)
         # as a sender
         self._sent = 0  # packets passed down, which is the newest lsn
-        self._charges: deque[int] = deque()  # charges of the packets on their way, oldest first
+        self._charges: deque[int] = deque()  # charges of the packets in flight, oldest first
         self._on_way = 0  # their sum
         self._consumed = [0] * n  # per member: packets it has, and has room for
         self._consumed_by_all = 0
-        self._unasked = 0  # charge since the last packet that asks for a report
+        self._unasked = 0  # charge of packets since the last one that asks for a report
         self._waiting: deque[Packet] = deque()
         self.is_open = True
         self.wake = None
@@ -106,7 +106,7 @@ class Flow(Layer):
         self._settle()
 
     def _settle(self) -> None:
-        """Packets that every member has and has room for are no longer on their way."""
+        """Remove packets that every member has and has room for from those in flight."""
         by_all = min([self._consumed[m] for m in self.stack.peers], default=self._sent)
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
@@ -116,18 +116,18 @@ class Flow(Layer):
 
     @property
     def waiting(self) -> int:
-        """Packets that the window keeps back: no member has them, and they have no lsn yet."""
+        """The number of packets that the window holds back: no member has them, and they have no lsn yet."""
         return len(self._waiting)
 
     is_open = True
-    is_passable = True  # bundles gather by acknowledgements here, not by what the window lets through
+    is_passable = True  # here bundles wait for acknowledgements, not for the window
 
     @property
     def outstanding(self) -> int:
         return self._on_way
 
     def blockers(self) -> list[int]:
-        """The members that have consumed least."""
+        """The members that have consumed the fewest packets: the window waits for them."""
         return [m for m in self.stack.peers if self._consumed[m] == self._consumed_by_all]
 
     @property
@@ -149,7 +149,7 @@ class Flow(Layer):
         self.wake = now + self.probe.next(self.stack.rng)
 
     def _pump(self) -> None:
-        """Pass down the packets that the window admits, then say whether the application may send more."""
+        """Pass down the packets that the window admits, then determine whether the application may send more."""
         out: list[Packet] = []
         waiting = self._waiting
         while waiting:
@@ -199,12 +199,12 @@ class Flow(Layer):
 
 
 def share_of(granted: int, members: int) -> int:
-    """One sender's part of what the kernel granted a receiver."""
+    """One sender's share of the buffer that the kernel granted a receiver, within the bounds of a window."""
     return max(WINDOW_MIN, min(WINDOW_MAX, granted // max(1, members - 1)))
 
 
 def charged(size: int) -> int:
-    """What the Linux kernel counts against a socket buffer for a datagram of `size` bytes."""
+    """The bytes that the Linux kernel charges to a socket buffer for a datagram of `size` bytes."""
     if size > 16 * 1024:
         return size + size // 64 + 1024
     return max(832, (1 << (size + 319).bit_length()) + 256)

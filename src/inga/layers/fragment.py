@@ -1,11 +1,11 @@
-"""Packets larger than a datagram, in pieces.
+"""Fragmentation: packets larger than a datagram travel in pieces.
 
-It stands below the order layer, so a large packet is stamped once, and above reliability, so a lost
-piece is repaired alone. The first piece carries stamp and trace, each carries `seq`, index and count.
-What a layer attached in `ext` may be large as well: it is cut like the body, which follows it.
+The layer is below the order, so that a large packet is stamped once, and above `reliable`, so that a lost piece is repaired alone.
+The first piece carries the stamp and the trace vector; each piece carries `seq`, its index and the number of pieces. The section
+that a layer attached in `ext` may be large as well: it is cut like the body, which follows it.
 
 Above an order that is reliable itself (`Pieces`), each piece is a packet of its own with a number of its own.
-The pieces of a packet have numbers in a row and come in their order; joined, it takes the place of the last.
+The pieces of a packet have consecutive numbers and arrive in that order; the joined packet takes the place of the last one.
 """
 
 from typing import ClassVar
@@ -15,28 +15,28 @@ from inga.model.packet import Buffer, Packet
 from inga.stack.layer import Layer
 
 ASSEMBLIES_MAX = 4096
-"""Unfinished packets per sender: more than a window can hold."""
+"""The most unfinished packets per sender: more than a window can contain."""
 
 LOSSY_MAX = 16
-"""The same where nothing is repaired: older unfinished packets lack pieces that were lost."""
+"""The same where nothing is repaired. The oldest unfinished packet is dropped for a new one, since its missing pieces are lost."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class _Assembly:
-    """The pieces so far of one packet."""
+    """The pieces of one packet that have arrived so far."""
 
     __slots__ = ("count", "pieces", "size", "whole")
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.whole: Packet | None = None  # the piece whose place the whole takes
-        self.pieces: dict[int, tuple[bytes | bytearray | None, Buffer]] = {}  # of `ext` and of the body
+        self.whole: Packet | None = None  # the piece with the header that the whole packet gets
+        self.pieces: dict[int, tuple[bytes | bytearray | None, Buffer]] = {}  # parts of `ext` and of the body
         self.size = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Fragment(Layer):
-    """Cuts on the way down, joins on the way up."""
+    """Cuts large packets on their way down, and joins their pieces on the way up."""
 
     name = "fragment"
     assemblies_max: ClassVar[int] = ASSEMBLIES_MAX
@@ -46,9 +46,9 @@ class Fragment(Layer):
 
     @property
     def held(self) -> int:
-        """Bytes of unfinished packets, without each sender's oldest. If that were counted, the sender of a packet larger than
-        its window could wait for us to have room for pieces that it has yet to send. Once there is a later packet, all
-        of the oldest was sent."""
+        """Bytes of unfinished packets, without the oldest of each sender. If the oldest counted, the sender of a packet larger than
+        its window could wait for us to have room while we wait for pieces that it has yet to send. Once a piece of a later packet has
+        arrived, all pieces of the oldest were sent."""
         if not self._assemblies:
             return 0
         return sum(
@@ -88,7 +88,7 @@ class Fragment(Layer):
             self.above(out)
 
     def _add(self, packet: Packet) -> Packet | None:
-        """The whole packet, if this was its last piece."""
+        """Add a piece. Returns the whole packet, if no piece is missing any more."""
         assert packet.frag is not None
         index, count = packet.frag
         assemblies = self._assemblies.setdefault(packet.src, {})
@@ -106,7 +106,7 @@ class Fragment(Layer):
         assembly.pieces[index] = packet.ext, packet.body
         assembly.size += len(packet.body)
         if index == self._place(count):
-            assembly.whole = packet.copy_to(self.stack.me)  # other layers may want the piece as it came
+            assembly.whole = packet.copy_to(self.stack.me)  # other layers may need the piece as it arrived
         if len(assembly.pieces) < count:
             return None
         del assemblies[number]
@@ -139,20 +139,20 @@ class Fragment(Layer):
         return pieces
 
     def _make_room(self, assemblies: dict[int, _Assembly]) -> bool:
-        """Whether one more packet may be begun although the table is full."""
+        """Make room in a full table of unfinished packets, if possible; whether there is room now."""
         return False
 
     @property
     def _room(self) -> int:
-        """Bytes of a piece."""
+        """The most bytes of a piece."""
         return self.stack.wire.body_max
 
     def _number(self, packet: Packet) -> int:
-        """The number that all pieces of one packet have in common."""
+        """A number by which all pieces of one packet are recognised."""
         return packet.seq
 
     def _place(self, count: int) -> int:
-        """The piece that has the packet's header."""
+        """The index of the piece that carries the header of the whole packet."""
         return 0
 
 
@@ -161,14 +161,14 @@ class Pieces(Fragment):
     """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
 
     def bereft(self, member: int) -> None:
-        """The order below may still hold pieces of that member, which wait for packets of others. At most one packet stays
-        unfinished then, since the pieces of a packet come in a row."""
+        """Drop unfinished packets of that member, unless the order below holds packets: these may include pieces of it, which wait
+        for packets of others. Then at most one packet stays unfinished, since the pieces of a packet are consecutive."""
         if not self.stack.chain.order.held:
             super().bereft(member)
 
     @property
     def _room(self) -> int:
-        return self.stack.wire.payload_max  # the order has yet to add what it adds
+        return self.stack.wire.payload_max  # leaves room for what the order adds to the packet
 
     def _number(self, packet: Packet) -> int:
         assert packet.frag is not None

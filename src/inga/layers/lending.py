@@ -1,11 +1,11 @@
-"""Packets of a member that is gone: which of them the others have, and which member lends them to which.
+"""Lending packets of a departed member: which numbers each survivor has, and which survivor lends them to which other.
 
-The last packets of a member that is gone may have reached only some of the others. Each of them says which numbers it
-has; the member that leads the change of the view decides which member lends which numbers to which other; afterwards
-all have every packet that any of them had. A packet for a subset of the group came to some as a bare header. Such a
-header is lent only where no member has the body: then the message is lost, and counted all the same.
+The last packets of a departed member may have reached only some of the survivors. Each survivor reports which numbers it
+has; the leader of the view change decides which member lends which numbers to which other; afterwards
+all have every packet that any of them had. A packet to a subset of the group reached the other members as a bare header. Such a
+header is lent only if no survivor has the body: then the message is lost, but its number still counts.
 
-Three numbers each, as they travel: holdings are (first, last + 1, are they bare), dealings (holder, first, last + 1).
+On the wire, each row is three numbers: holdings are (first, last + 1, whether these are bare), dealings (holder, first, last + 1).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -23,19 +23,19 @@ from inga.stack.stack import Stack
 @trait
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NumberedLender:
-    """The lender's part of a layer in which all members number a sender's packets alike. The layer says which numbers
-    have come, and which packets it has kept."""
+    """The hooks of a lender (`hooks.Lender`) for a layer in which all members know a packet by the same number. The layer says which
+    numbers have arrived, and which packets it has kept."""
 
     stack: Stack
     takes_gapless: ClassVar[bool] = False
-    """Whether packets of a sender are taken in the order of their numbers only."""
+    """Whether the layer accepts the packets of a sender only in the order of their numbers."""
 
     def _came(self, member: int) -> tuple[int, Collection[int]]:
-        """The numbers of a member that have come: all below the first value, and those in the second."""
+        """The numbers of a member's packets that have arrived: all below the first value, and those in the second."""
         raise NotImplementedError
 
     def _kept_of(self, member: int) -> Mapping[int, Packet]:
-        """Packets of a member by number: all that another member may lack, and perhaps more."""
+        """Kept packets of a member by number: all that another member may lack, and perhaps more."""
         raise NotImplementedError
 
     def come(self, counts: list[int]) -> bool:
@@ -58,7 +58,7 @@ class NumberedLender:
 
 
 def holdings(expected: int, early: Iterable[int], bare: Iterable[int]) -> Holdings:
-    """All numbers below `expected`, and those in `early`; of these, packets in `bare` came without their bodies."""
+    """Rows for all numbers below `expected` and those in `early`, of which those in `bare` arrived without their bodies."""
     early, bare = sorted(early), set(bare)
     below = max(early, default=expected - 1) + 1
     rows: Holdings = []
@@ -70,7 +70,7 @@ def holdings(expected: int, early: Iterable[int], bare: Iterable[int]) -> Holdin
 
 
 def _parted(low: int, high: int, bare: set[int]) -> Holdings:
-    """A run of numbers, cut where bare headers begin and end."""
+    """Rows for a run of numbers, cut where bare headers begin and end."""
     rows: Holdings = []
     for number in sorted(each for each in bare if low <= each < high):
         if number > low:
@@ -83,12 +83,12 @@ def _parted(low: int, high: int, bare: set[int]) -> Holdings:
 
 
 def deal(held: Mapping[int, Holdings], *, is_gapless: bool = False) -> dict[int, Holdings]:
-    """For each member the numbers that it lacks and another member has, and which member lends them. Where packets are
-    taken without gaps (`is_gapless`), none beyond a number that no member has: they can never be taken, and a member
-    that knows this has let them go."""
+    """For each member, the numbers that it lacks and another member has, and which member lends them. If packets are accepted only
+    without gaps (`is_gapless`), leave out numbers beyond the first that no member has: these packets can never be accepted, and a
+    member that knows this has dropped them."""
     base = min(_first_hole(rows) for rows in held.values())
     numbers: dict[int, set[int]] = {}
-    # Members that have the bodies; that have the bare headers.
+    # By number, a member that has the body; and a member that has the bare header.
     holders: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for member, rows in sorted(held.items()):
         mine = numbers[member] = set()
@@ -118,7 +118,7 @@ def _first_hole(rows: Holdings) -> int:
 
 
 def _joined(pairs: Iterable[tuple[int, int]]) -> Holdings:
-    """Consecutive numbers of one holder, joined to one row."""
+    """Rows of (holder, number) pairs, in which consecutive numbers of one holder are joined."""
     rows: Holdings = []
     for holder, number in pairs:
         if rows and rows[-1][0] == holder and rows[-1][2] == number:
@@ -129,9 +129,9 @@ def _joined(pairs: Iterable[tuple[int, int]]) -> Holdings:
 
 
 def lacking(dealt: Holdings, has: Callable[[int], bool]) -> dict[int, Runs]:
-    """The numbers that others are to lend us and that have not come yet, by holder."""
+    """By holder, the numbers that the holder is to lend us and that have not arrived yet."""
     wanted: dict[int, list[tuple[int, int]]] = {}
-    left = SPREAD_MAX  # this is done for everything that comes meanwhile, and whoever deals may say anything
+    left = SPREAD_MAX  # bounds the work: this runs for every arrival, and a leader may deal anything
     for holder, low, high in dealt:
         some = range(low, min(high, low + left))
         left -= len(some)

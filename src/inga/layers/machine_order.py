@@ -1,6 +1,6 @@
-"""What the layers of CO and SCO have in common: their machines order, repair and keep a window by themselves.
+"""The common part of the layers of CO and SCO, whose machines order, repair and keep a window by themselves.
 
-The layer turns packets into inputs of its machine, and the machine's events into packets, rows and receipts.
+The layer turns packets into inputs of its machine, and the machine's events into packets, trace rows and receipts.
 """
 
 from collections.abc import Collection, Sized
@@ -19,7 +19,7 @@ from inga.stack.figures import Figures
 
 
 class Driven(Protocol):
-    """What the layer asks of its machine, whichever it is."""
+    """The interface of a machine, as far as this base class uses it."""
 
     now: float
     is_behind: bool
@@ -64,19 +64,19 @@ M = TypeVar("M", bound=Driven)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class MachineOrder(Order, Generic[M]):
-    """Drives its machine, and answers for it towards the stack. A subclass reads packets and acts on events."""
+    """Drives a machine, and implements the stack's hooks on behalf of it. A subclass reads packets and acts on events."""
 
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     no_gate = "what it has not ordered it has not accepted"
-    delivers: ClassVar[tuple[str, ...]]  # levels at which messages can be handed over
+    delivers: ClassVar[tuple[str, ...]]  # levels at which messages can be delivered
     settings: ClassVar[type[Any]]
     machine: M  # the protocol, made anew for every view
 
     def __init__(
         self, *, deliver: str, machine: type[Any], echo: bool = False, queue_max: int = 16 << 20, **said: Any
     ) -> None:
-        """`deliver` is a level, `machine` the protocol, which an experiment may bend. `queue_max` is in unread bytes,
-        above which we report no free buffers. The rest is explained with `settings`."""
+        """`deliver` is the level at which messages are delivered. `machine` is the class of the protocol, which an experiment may
+        replace. Above `queue_max` unread bytes we report no free buffers. All other arguments are fields of `settings`."""
         super().__init__(echo=echo)
         check_choice("deliver", deliver, self.delivers)
         self.deliver = deliver
@@ -117,7 +117,7 @@ class MachineOrder(Order, Generic[M]):
                 if packet.src != self.me:
                     self._took(packet)
         if self.stack.is_silenced:
-            return  # in a view that is closed nobody is told, and nothing that waited is sent
+            return  # in a closed view nothing is reported, and no waiting message is sent
         if self.machine.is_behind and not self._is_behind():
             self.machine.now = self.stack.now
             self.machine.caught_up()
@@ -132,15 +132,15 @@ class MachineOrder(Order, Generic[M]):
         self._act()
 
     def _heed(self, packet: Packet) -> str | None:
-        """A control packet of this layer came. Returns the reason to reject it, if there is one."""
+        """Process a control packet of this layer. Returns the reason to reject it, if there is one."""
         raise NotImplementedError
 
     def _act(self) -> None:
-        """Do what the machine wants done."""
+        """Carry out the machine's events."""
         raise NotImplementedError
 
     def _acted(self, released: list[Packet]) -> None:
-        """All events are done: hand over what they released, and see whether our application keeps up."""
+        """After all events: pass up the packets that they released, and update whether our application keeps up."""
         if released:
             self.above(released)
         if not self.machine.is_behind:
@@ -148,7 +148,7 @@ class MachineOrder(Order, Generic[M]):
         self.stack.review()
 
     def _word(self, to: int | None, section: bytes) -> Packet:
-        """A packet of our own kind."""
+        """Make a packet of this layer's own kind."""
         packet = Packet(self.me, self.stack.view.number, kind=self.id)
         packet.to, packet.ext = to, section
         return packet

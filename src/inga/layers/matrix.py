@@ -1,16 +1,16 @@
-"""Causal order for messages to subsets: a matrix of how many messages each member sent to each other.
+"""Causal order for messages to subsets: a matrix of how many messages each member has sent to each other.
 
-    send     count it once for each destination; the matrix as the application knows it goes along
-    receive  release it when it is its sender's next to us, and all that were sent to us before it are
+    send     count the message once for each destination; it carries the matrix as our application knows it
+    receive  release the message when it is its sender's next one to us, and all messages that were sent to us before it are
              released: one column of the matrix decides
-    take     the application knows now what the message knew: the matrices are joined
+    take     the application now knows what the message's sender knew: the matrices are merged
 
-`S[k][j]` counts the messages of k to j that this site's application knows of, itself as a sender
-included. Members that are not addressed get a bare header, because `reliable` finds gaps by number; this layer
-ignores it. A message carries the cells that changed since our last message to the destination that heard
-from us longest ago: all destinations know the other cells already.
+`S[k][j]` counts the messages of k to j that this member's application knows of, where k may be this member
+itself. Members that are not addressed get a bare header, because `reliable` detects gaps by number; this layer
+ignores it. A message carries the cells that changed since our last message to the destination that has gone longest without
+one: all destinations know the other cells already.
 
-Flags and branches are a matter of vector time, so the vector of the past travels along.
+Flags and branches need vector time, so the full vector of the past travels, too.
 
 From Dewan's "Causality" lectures, for subsets: docs/protocols/causality.md.
 """
@@ -27,15 +27,15 @@ from inga.model.view import View
 from inga.wire import matrix as wire
 
 CELLS_EXPECTED = 8
-"""Cells of the matrix for which a bundle leaves room; most packets tell fewer."""
+"""Cells of the matrix for which a bundle leaves room. Most packets carry fewer."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Column(Inbox[Packet]):
-    """The hold queue for messages to this site alone: numbers count the messages of a sender to this site."""
+    """The hold queue for messages to this member: it numbers the messages of each sender to this member only."""
 
     def own(self, seq: int) -> None:
-        """Our own messages have no place in our own column."""
+        """Nothing to count: our own messages are not in our own column."""
 
     def offer(self, src: int, seq: int, delta: Delta, item: Packet, out: list[Packet]) -> int:
         assert item.cells is not None
@@ -43,7 +43,7 @@ class Column(Inbox[Packet]):
         return super().offer(src, position, column, item, out)
 
     def column(self, cells: Cells, src: int) -> tuple[int, Delta]:
-        """The message's number among its sender's messages to us (0: unknown), and the counts of others' messages to us that
+        """The message's number among its sender's messages to us (0: unknown), and how many messages of other members to us
         precede it."""
         mine = {k: value for k, j, value in cells if j == self.me}
         return mine.pop(src, 0), tuple(mine.items())
@@ -51,26 +51,27 @@ class Column(Inbox[Packet]):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Matrix(Causal):
-    """Counts for each pair, holds by what was sent here, and sees concurrency like `Causal`."""
+    """Counts messages for each pair of members, holds a message for others to this member only, and detects
+    concurrency like `Causal`."""
 
     name = "matrix"
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo, on_concurrent=on_concurrent)
-        self._subsets = True  # vectors name messages that were not for this site
+        self._subsets = True  # vectors name messages that were not for this member
 
     def view(self, view: View) -> None:
         super().view(view)
         n = len(view)
         self.inbox = self._column = Column(self.me, n)
-        self.sent_to = [[0] * n for _ in range(n)]  # messages of k to j that the application knows of
-        # Cell -> our first message that can carry its new value, in order.
+        self.sent_to = [[0] * n for _ in range(n)]  # [k][j]: messages of k to j that the application knows of
+        # Cell -> the number of our first message that can carry its present value, in the order of changes.
         self._changed: dict[tuple[int, int], int] = {}
-        self._last = [0] * n  # our last message to each member
+        self._last = [0] * n  # the number of our last message to each member
         self._released = [0] * n  # the highest number of each member that was released
 
     def sent(self) -> list[int]:
-        """Counts of our messages to each other member; our own entry counts all of them."""
+        """How many messages of ours are for each other member. Our own entry counts all of them."""
         counts = list(self.sent_to[self.me])
         counts[self.me] = self.clock.vector[self.me]
         return counts
@@ -80,12 +81,12 @@ class Matrix(Causal):
         return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.me)
 
     def gate(self, is_open: bool) -> None:
-        """There is no gate: a cell that a message does not list was sent before, so a message that passed early would hide
+        """Refuse: there is no gate. A cell that a message does not list was sent before, so a message that passed early would hide
         causes from other members."""
         raise UsageError("a group with matrix=True has no gate; leave the option out to have one")
 
     def overhead(self, members: int) -> int:
-        """Bytes for the vector and for a few cells; a packet with more cells may be cut into fragments."""
+        """Bytes for the vector and for a few cells. A packet with more cells may be cut into fragments."""
         return 4 * members + CELLS_EXPECTED * 6
 
     def released(self, member: int) -> int:
@@ -95,9 +96,11 @@ class Matrix(Causal):
         return self.held > 0
 
     def conform(self, most: list[int]) -> None:
-        """What a member that is gone sent to others as well may lack nothing there, and only here what was for some. If
-        one of them has released it, or anything later, no message to everybody is missing before it: release it here, too.
-        Nobody has released the rest, which may follow a message to everybody that is lost: drop it."""
+        """Release the held packets of each departed member up to the number in `most`, and drop the others.
+
+        A lost message that precedes such a packet may have been for this member and not for another destination of the packet,
+        which then has released it. If any member has released the packet, or a later one of its sender, no lost message to all
+        members precedes it, so it is released here, too. The others may follow a lost message to all members."""
         column = self._column
         for gone in self.stack.left:
             positions = [
@@ -112,7 +115,7 @@ class Matrix(Causal):
         return self._column.column(packet.cells or (), packet.src)[0]
 
     def restore(self, packet: Packet) -> None:
-        """Put the stamp in front of the body again, as the packet travelled."""
+        """Put the stamp in front of the body again, as it was when the packet arrived."""
         if packet.cells is not None and packet.stamp is not None:
             deps = [0] * len(self.clock.vector)
             deps[packet.src] = packet.seq - 1
@@ -135,7 +138,8 @@ class Matrix(Causal):
             self._last[j] = packet.seq
 
     def _echo(self, batch: list[Packet]) -> None:
-        """Our own application gets the packets as they are; other members get them with the stamp in front."""
+        """Deliver the packets to our own application, if it gets them; then put the stamp in front of their bodies,
+        for the other members."""
         super()._echo(batch)
         for packet in batch:
             assert packet.deps is not None and packet.cells is not None
@@ -143,7 +147,7 @@ class Matrix(Causal):
             packet.stamp = None
 
     def _heard_of_us(self, targets: Iterable[int], seq: int) -> int:
-        """The oldest of our last messages to these members: cells that changed since may be unknown to one of them."""
+        """The oldest among our last messages to each of these members: one of them may not know cells that changed since."""
         return min([self._last[j] for j in targets], default=seq)
 
     def _since(self, seq: int) -> Cells:
@@ -171,9 +175,9 @@ class Matrix(Causal):
                 self._merge(packet)
 
     def _unfold(self, packet: Packet) -> bool:
-        """Take the stamp off the body. False if it cannot be right."""
+        """Take the stamp off the body. False if the stamp is invalid."""
         if packet.cells is not None:
-            return True  # done before, by the layer that held the packet until now
+            return True  # taken off before, by the layer that held the packet until now
         try:
             deps, cells, at = wire.get(packet.body, self.stack.sizes[packet.view])
         except WireError as error:
@@ -198,7 +202,7 @@ class Matrix(Causal):
             self._released[packet.src] = max(self._released[packet.src], packet.seq)
 
     def _has_past(self, packet: Packet) -> bool:
-        return True  # the vector came whole
+        return True  # the packet carries its full vector
 
     def _is_forged(self, deps: Deps, cells: Cells) -> bool:
         """Whether the stamp names messages of ours that we never sent."""
@@ -209,7 +213,7 @@ class Matrix(Causal):
         return any(k == me and value > mine[j] for k, j, value in cells)
 
     def _merge(self, packet: Packet) -> None:
-        """The application has taken a message: it knows now whatever the sender's application knew."""
+        """Merge the matrix of a message that the application has taken: it now knows what the sender's application knew."""
         following = self.clock.vector[self.me] + 1
         assert packet.cells is not None
         for k, j, value in packet.cells:

@@ -1,4 +1,4 @@
-"""Settings of layers, one by one: what they can be, or an error that says so."""
+"""Checks of single settings: each raises a UsageError that says which values are possible."""
 
 from collections.abc import Sequence
 

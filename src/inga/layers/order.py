@@ -1,7 +1,7 @@
-"""What all order layers share: numbering sends, echo, subsets, and the rows of the trace.
+"""The common part of all order layers: echo, packets to subsets of the group, held packets, and trace rows.
 
-A subset send has one number and one stamp like any other. Everybody gets the header, so that counts
-have no holes; the body goes to its destinations. At the others it is *bare*: counted, not delivered.
+A packet to a subset has one number and one stamp like any other. All members get its header, so that counts
+have no gaps; only its destinations get the body. At all others it is *bare*: counted, but not delivered.
 """
 
 from collections.abc import Iterable
@@ -16,34 +16,35 @@ from inga.stack.layer import Layer
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Order(Layer):
-    """The base of `fifo` and `causal`: a subclass numbers on the way down, holds on the way up."""
+    """The base class of orders. A subclass numbers packets on their way down, and holds them on their way up."""
 
     held = 0  # bytes of packets that wait for earlier ones
-    no_gate: ClassVar[str] = "it holds nothing"  # why it has no gate, if it has none
+    no_gate: ClassVar[str] = "it holds nothing"  # why the order has no gate, if it has none
 
     def __init__(self, *, echo: bool = False) -> None:
         self.echo = echo
         self.held = 0
 
     def view(self, view: View) -> None:
-        # Our index in this view: the application may take packets of a view that is closed.
+        # Our index in this view, kept here because the application may take packets after the view was closed.
         self.me = self.stack.me
         self._highest = [0] * len(view)  # the highest number of each member that was released or held
 
     def seen(self, member: int) -> int:
-        """The highest number of a member's packets that have come, released or not."""
+        """The highest number among the packets of a member that have arrived, released or not."""
         return self._highest[member]
 
     def gate(self, is_open: bool) -> None:
-        """Open: stop holding here, deliver on arrival and go on counting. Local, and harmless to others."""
+        """Open or close the gate. While it is open, this member holds no packets: it delivers them on arrival and goes on counting.
+        Other members are not affected."""
         raise UsageError(f"order {self.stack.view.recipe or self.name!r} has no gate: {self.no_gate}")
 
     def overhead(self, members: int) -> int:
-        """Bytes that the layer adds to a packet besides its stamp."""
+        """Bytes that the layer adds to a packet besides the stamp."""
         return 0
 
     def awaited(self) -> Iterable[int]:
-        """Members whose missing packets keep others held."""
+        """The members whose missing packets held packets wait for."""
         return ()
 
     def sent(self) -> list[int]:
@@ -55,12 +56,12 @@ class Order(Layer):
         raise NotImplementedError
 
     def _sent(self, packet: Packet) -> None:
-        """A packet of ours was numbered and is about to leave."""
+        """Write the row of a packet of ours that was numbered and is about to leave."""
         if self.stack.trace is not None:
             self._row("send", packet, packet.count, dst=packet.dst)
 
     def _echo(self, batch: list[Packet]) -> None:
-        """Give our own messages to our own application, at the send; they move no clock."""
+        """Deliver our own packets to our own application at the send, if it gets them. They do not advance its clock."""
         me = self.me
         wanted = [
             packet for packet in batch if self.echo or (packet.dst is not None and packet.dst >> me & 1)
@@ -75,7 +76,7 @@ class Order(Layer):
             self.above(copies)
 
     def _received(self, packet: Packet, step: str, position: int | None = None) -> None:
-        """A copy reached this layer: one row of a full trace."""
+        """Write a row of a full trace: a copy reached this layer."""
         stack = self.stack
         trace = stack.trace
         if trace is not None and trace.full:
@@ -86,12 +87,12 @@ class Order(Layer):
         packet.keep()
         if packet.seq > self._highest[packet.src]:
             self._highest[packet.src] = packet.seq
-        packet.size = len(packet.body) + 1  # not 0, which means never held
+        packet.size = len(packet.body) + 1  # never 0, which means that the packet is not held
         self.held += packet.size
         self._received(packet, "hold", position)
 
     def _dismissed(self, packets: list[Packet]) -> list[Packet]:
-        """These packets are no longer held here: another layer goes on with them, or they are dropped."""
+        """Stop counting these packets as held: another layer takes them over, or they are dropped."""
         for packet in packets:
             self.held -= packet.size
             packet.size = 0

@@ -1,12 +1,12 @@
-"""Causal order without stamps: every message passes through one member over links that keep their order.
+"""Causal order without stamps: every message passes through one member, over links that keep their order.
 
-    send      to the relay, numbered by us; the relay sends to all destinations, numbered by its stream
-    relay     pass on what comes, in the order of each sender, as one stream for all members
-    receive   the relay's stream in its order: deliver what is for us, under the name and number of its sender
+    send      number the packet and send it to the relay; at the relay, number it in its stream and send it to its destinations
+    relay     pass on packets in the order of each sender, as one stream for all members
+    receive   take the relay's stream in its order; deliver packets for us under the name and number of their original sender
 
 A member that answers a message got it from the relay, which had passed it on before: so the message precedes the
 answer in the stream, and at every member. This holds although senders apply their own messages at once, but only
-while links keep order; so packets are held by number in both directions.
+if links keep order, so in both directions a packet is held until those with smaller numbers have arrived.
 
 From Dewan's "Causality" lectures: docs/protocols/relay.md.
 """
@@ -26,23 +26,23 @@ from inga.wire.relay import Origin
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Hop(Reliable):
-    """Repair from hop to hop. That the relay has a message does not mean that its destinations have it."""
+    """Repairs each hop. Receipts reach no level: that the relay has a message does not mean that its destinations have it."""
 
     levels: tuple[str, ...] = ()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Relay(Fifo):
-    """Sends to the relay; acts as the relay, if this member is it."""
+    """Sends to the relay, or acts as the relay, if this member is it."""
 
     name = "relay"
     provides = frozenset({"fifo", "causal"})
 
     def __init__(self, *, echo: bool = False, relay: int = 0) -> None:
-        """`relay`: index of the member that passes everything on; the same at every member."""
+        """`relay` is the index of the member that passes on all messages; it is the same at every member."""
         super().__init__(echo=echo)
         self.relay = relay
-        self._on_way = 0  # bytes passed on that some member still lacks
+        self._on_way = 0  # bytes passed on that some members may still lack
 
     def view(self, view: View) -> None:
         super().view(view)
@@ -51,7 +51,7 @@ class Relay(Fifo):
                 f"member {self.relay} cannot relay for a group of {len(view)}; name one of those"
             )
         self.relay = min(self.relay, len(view) - 1)  # the group may have become smaller
-        self._stream = 0  # packets the relay has sent, its own and those of others
+        self._stream = 0  # packets that we, as the relay, have sent: our own and those of others
         self._sent_to = [0] * len(view)  # packets of ours for each member
         self._got = [0] * len(view)  # packets of each member for us
 
@@ -60,17 +60,18 @@ class Relay(Fifo):
         self._on_way = 0
 
     def overhead(self, members: int) -> int:
-        """Bytes for the original sender and the destinations."""
+        """Bytes for the original sender, its number and the destinations."""
         return 16 + members // 8
 
     def sent(self) -> list[int]:
-        """Counts of our messages to each other member, by way of the relay; our own entry counts all of them."""
+        """How many packets of ours are for each other member, by way of the relay. Our own entry counts all packets."""
         counts = list(self._sent_to)
         counts[self.me] = self._numbered
         return counts
 
     def has(self, counts: list[int]) -> bool:
-        """If the relay is gone, messages that it had not passed on are lost; those that it had, all members have by now."""
+        """Whether so many packets of each member were released here. If the relay has departed, the answer is yes: packets that it had
+        not passed on are lost, and all members have the others by now."""
         if self.relay in self.stack.left:
             return True
         pairs = zip(self._got, counts, strict=True)
@@ -84,7 +85,7 @@ class Relay(Fifo):
     # Sending
 
     def _echo(self, batch: list[Packet]) -> None:
-        """Our own application gets the packets now; then they are addressed to the relay."""
+        """Deliver the packets to our own application, if it gets them; then address them to the relay."""
         super()._echo(batch)
         me = self.me
         for packet in batch:
@@ -110,14 +111,14 @@ class Relay(Fifo):
         super().up([original for packet in batch if (original := self._unfold(packet)) is not None])
 
     def _unfold(self, packet: Packet) -> Packet | None:
-        """The packet as its original sender sent it; None if it is not for us. It is a new packet, because lower layers
-        know the one that came by the number of its link, and may see that one again."""
+        """Return the packet as its original sender sent it; None if it is not for us or invalid. It is a new packet, because lower
+        layers know the one that arrived by its number on the link, and may see that one again."""
         if packet.hop is not None:
-            return packet  # done before, by the layer that held the packet until now
+            return packet  # unfolded before, by the layer that held the packet until now
         me, link = self.me, (packet.src, packet.seq)
         if self.relay not in (me, packet.src):
             if not packet.bare:
-                self.stack.reject("relay", packet)  # its sender takes us, or another member, for the relay
+                self.stack.reject("relay", packet)  # for its sender another member is the relay
             return None
         if not packet.seq:
             self.stack.reject("malformed", packet)
@@ -155,7 +156,7 @@ class Relay(Fifo):
     # As the relay
 
     def _pass_on(self, batch: list[Packet]) -> None:
-        """Send packets on to their destinations, in this order."""
+        """Pass on packets to their destinations, in this order."""
         me, view = self.me, self.stack.view
         out = []
         for packet in batch:
@@ -164,7 +165,7 @@ class Relay(Fifo):
             if not targets:
                 continue
             packet.keep()
-            # A message for all goes to its sender, too, which drops it: one datagram serves everybody.
+            # A message for all goes to its sender, too, which drops it: one datagram serves all members.
             copy = Packet(me, view.number, packet.body, None if packet.dst is None else targets)
             copy.seq = self._next_of_stream()
             copy.ext, copy.count, copy.trace = packet.ext, packet.count, packet.trace
@@ -178,7 +179,8 @@ class Relay(Fifo):
         return self._stream
 
     def _count(self, packet: Packet) -> None:
-        """Packets that we pass on take memory until all members have them: count them, so that senders are slowed down."""
+        """Count a packet that we pass on as held until all members have it: it takes memory, so flow control has to
+        slow down the senders."""
         if self.stack.layer("flow") is None:
             return
         size = len(packet.body)

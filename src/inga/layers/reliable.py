@@ -1,17 +1,17 @@
-"""Nothing lost, nothing twice: gaps found by number, asked for, and repaired by the sender.
+"""Reliable multicast: no packet is lost or passed on twice. Receivers detect gaps by number and request repairs from the sender.
 
-    send       number it, keep it until everybody has it
-    receive    pass on what is new, in whatever order it comes; a hole is asked for after a moment
-    asked      send the same bytes again, to the one who asked, within a budget of its own; whoever asks for what was
-               never sent was told of it by somebody else, and is told how many we sent
-    silence    while some member lacks a packet, say from time to time how many we sent: that reveals
-               a lost last packet; and name those of whom no acknowledgement came, who then answer
-    reports    when an urgent packet or some layer wants it, all our counters leave at the end of
-               the turn, on data if some leaves, else in a packet of their own; for a partial
-               bundle within a moment, for a second one of the same sender one member does so at once
+    send       number the packet, and keep it until every member has it
+    receive    pass on every new packet, in order of arrival; request a missing one after a short delay
+    request    send the same bytes again to the member that asks, within that member's budget; a member that asks for packets
+               that were never sent was misled by another member: tell it how many there are
+    silence    while any member lacks a packet, report from time to time how many we have sent, which reveals
+               the loss of a last packet; name the members whose acknowledgement is missing, and these answer
+    reports    if an urgent packet or another layer wants it, send all our counters at the end of
+               the turn, piggybacked on data if some leaves, otherwise in a packet of their own; for a partial
+               bundle within `report_delay`; for a second one of the same sender one member reports at once
 
-The more members there are, the longer that moment is, so that a report serves more messages and a message costs about
-as many reports in a large group as in a small one. Reports that one sender alone is owed go to that one alone.
+`report_delay` grows with the number of members, so that a report serves more messages, and a message costs about
+as many reports in a large group as in a small one. If only one sender is owed a report, it goes to that sender alone.
 docs/decisions/0011-large-groups-acknowledge-later.md says why.
 
 When all members have all packets, nobody sends anything.
@@ -41,19 +41,20 @@ from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
 LSN_WINDOW = 8192
-"""How far ahead of a hole packets are taken: twice what flow control lets a sender have on its way."""
+"""How far beyond the next expected number packets are accepted: twice as many as flow control lets a sender have in flight."""
 
 EARLY_BYTES, EARLY_BYTES_MIN = 32 << 20, 1 << 20
-"""Bytes taken ahead of holes, of all members in equal parts, and of each at least: more than a window of any of them."""
+"""The most bytes accepted beyond gaps: of all members together, in equal shares, and of each member at least. A share is
+more than a window."""
 
 LOOKS = 4
-"""Numbers of a request that are looked at, in multiples of those that are sent again."""
+"""How many numbers of a request are examined, in multiples of `repairs_max`."""
 
 CROWD = 8
-"""Members from which on acknowledgements wait longer: in proportion to their number."""
+"""In groups larger than this, acknowledgements wait longer, in proportion to the number of members."""
 
 REPLAYED = 16.0
-"""What it costs a member's budget that a packet of it came again and is acknowledged again: anybody can send it again."""
+"""What acknowledging a duplicate again takes from its sender's budget. It is much, because anybody can replay a packet."""
 
 _BEAT, _REPORT, _NACK = range(3)
 _BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
@@ -62,21 +63,21 @@ _BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class ReliableSettings:
-    """What can be chosen. Times are in seconds."""
+    """The settings of `reliable`. Times are in seconds."""
 
     nack_delay: float = 0.001  # a missing packet may only have been overtaken
-    nack_again: float = 0.01  # first repetition, doubled each time
+    nack_again: float = 0.01  # wait before the first repetition, doubled each time
     nack_again_max: float = 0.5
     heartbeat: float = 0.02
     heartbeat_max: float = 1.0
     report_delay: float = (
-        0.005  # how long an acknowledgement waits for data to ride on; longer in large groups
+        0.005  # how long an acknowledgement waits to be piggybacked on data; longer in large groups
     )
-    repairs_max: int = 64  # packets sent again for one request
-    patience: float = 60.0  # without progress, after which a hole is lost for good
+    repairs_max: int = 64  # packets sent again for one request, at most
+    patience: float = 60.0  # time without progress after which a missing packet is given up
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         for name in ("nack_again", "nack_again_max", "heartbeat", "heartbeat_max", "patience"):
             check_seconds(name, getattr(said, name))
         check_delay("nack_delay", said.nack_delay)
@@ -86,7 +87,7 @@ class ReliableSettings:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Reliable(Layer, NumberedLender):
-    """Acknowledges, asks and repairs."""
+    """Acknowledges packets, requests missing ones and repairs."""
 
     name = "reliable"
     id = 1
@@ -109,10 +110,10 @@ class Reliable(Layer, NumberedLender):
         self._somewhere = 0  # the lsn up to which at least one member has our packets
         self._acked = [0] * n  # the lsn up to which each member has our packets
         self._receipts: deque[tuple[int, Receipt]] = deque()
-        self._round_trip: float | None = None  # seconds until all had the newest packet that all have
-        self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
-        self._answers = [Supply() for _ in range(n)]  # to each member, for what it asks
-        self._is_announced = False  # a heartbeat has told how many packets there are since the newest left
+        self._round_trip: float | None = None  # seconds until all had the newest packet that they all have
+        self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> time of the last repair
+        self._answers = [Supply() for _ in range(n)]  # budgets for answers to each member
+        self._is_announced = False  # a heartbeat that asks nobody has followed our newest packet
         self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
         # as a receiver
         self._arrived = [Arrivals() for _ in range(n)]
@@ -120,11 +121,10 @@ class Reliable(Layer, NumberedLender):
         self._known = [0] * n  # highest lsn each member is known to have used
         self._nack_wait = [self._new_wait() for _ in range(n)]
         self._progress = [0.0] * n
-        self._owed: set[int] = set()  # members that sent a partial bundle since our last report
-        self._told = [0] * n  # the lsn of each member up to which we have told it that we have everything
+        self._owed: set[int] = set()  # members that are owed a report
+        self._told = [0] * n  # the lsn of each member that we last acknowledged to it
         self._alarms = Alarms()
-        # packets kept for other members
-        # Packets of each member that not all are known to have.
+        # as a lender: packets of each member that not all members are known to have
         self._kept: list[dict[int, Packet]] = [{} for _ in range(n)]
         self._reported = [(0,) * n for _ in range(n)]  # the counters that each member reported last
         self._known_by = Knowledge(n, lambda sender, reporter: sender != reporter)
@@ -215,9 +215,9 @@ class Reliable(Layer, NumberedLender):
                 self._keep(out)
 
     def _owe_report(self, packet: Packet, *, is_new: bool) -> None:
-        """A packet wants to be acknowledged, once more if it came before: that acknowledgement may have been lost."""
+        """Owe an acknowledgement for a packet; for a duplicate, too, since the acknowledgement of the first copy may have been lost."""
         if not is_new and self.stack.wire.is_elsewhere(packet):
-            return  # somebody else sent it again
+            return  # another process has replayed it
         if not is_new and not self._answers[packet.src].take(self.stack.now, REPLAYED):
             self.stack.reject("budget", packet)
         elif packet.urgent:
@@ -226,9 +226,9 @@ class Reliable(Layer, NumberedLender):
             self._owe(packet.src)
 
     def _owe(self, src: int) -> None:
-        """A partial bundle came, to be acknowledged within a moment, or on data that we send. Its sender lets a second one
-        leave meanwhile and then waits for one acknowledgement, so one receiver answers that at once. Where there is only one
-        receiver, its answer confirms a message: it does not wait."""
+        """Acknowledge a partial bundle within the report delay, possibly piggybacked on data. Its sender lets a second bundle leave
+        meanwhile and then waits for one acknowledgement, so for a second one the member next in line after the sender acknowledges
+        at once. A single receiver always acknowledges at once, since its answer alone confirms the message."""
         stack = self.stack
         if src in self._owed or len(stack.peers) == 1:
             members = len(self._arrived)
@@ -255,8 +255,8 @@ class Reliable(Layer, NumberedLender):
             self._heartbeat_from(packet)
 
     def _heartbeat_from(self, packet: Packet) -> None:
-        """A member says how many packets it sent: that reveals missing last packets. Those it names, or all if it names none,
-        answer with their counters."""
+        """A member reports how many packets it has sent, which reveals the loss of last packets. The members that it names answer
+        with their counters; if it has no list of names, all do."""
         src, lsn = packet.src, packet.lsn
         arrived = self._arrived[src]
         if lsn >= arrived.expected + LSN_WINDOW:
@@ -265,7 +265,7 @@ class Reliable(Layer, NumberedLender):
         if not self._answers[src].take(self.stack.now):
             self.stack.reject("budget")
             return
-        if packet.denies:  # we have asked for more than there is, since somebody else spoke of it
+        if packet.denies:  # we requested packets that were never sent, because another member claimed them
             self._known[src] = max(lsn, *arrived.early, 0)
             self._note_hole(src)
         elif lsn > self._known[src]:
@@ -280,7 +280,7 @@ class Reliable(Layer, NumberedLender):
     # Leaving
 
     def flush(self) -> None:
-        """We may be about to leave and wait for all acknowledgements: ask for those that would be late. At the end of a
+        """Ask for acknowledgements that would be late, since we may be about to leave and wait for all of them. At the end of a
         view nobody waits for them."""
         is_late = self._report_delay > self._settings.report_delay
         if is_late and not self.stack.closing and (lacking := self._lacking()):
@@ -288,8 +288,8 @@ class Reliable(Layer, NumberedLender):
 
     @property
     def settled(self) -> bool:
-        """Whether all members that were met have all we sent. At least one must have been met: a member that has just
-        started may be there and not have answered yet."""
+        """Whether all members that were met have all our packets. If we have sent any, at least one member must have been met:
+        others may be present and not have answered yet."""
         peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
         if peers and not met:
@@ -346,7 +346,7 @@ class Reliable(Layer, NumberedLender):
         if runs and runs[-1][1] > self._last + 1:
             self._say_last(member, denies=True)
         batch: list[Packet] = []
-        spared = self._settings.nack_again / 2  # it does not ask again before
+        spared = self._settings.nack_again / 2  # no member repeats a request sooner
         first, looks = self._acked[member] + 1, LOOKS * self._settings.repairs_max
         for lsn in numbers_in(runs, first, self._last + 1, looks):
             if len(batch) >= self._settings.repairs_max:
@@ -369,13 +369,13 @@ class Reliable(Layer, NumberedLender):
     def _acknowledged(self, packet: Packet) -> None:
         assert packet.ack is not None
         stack = self.stack
-        if len(stack.peers) > 1:  # else nothing is kept for others
+        if len(stack.peers) > 1:  # otherwise nothing is kept for other members
             self._heed_report(packet.src, packet.ack)
         lsn, before = min(packet.ack[stack.me], self._last), self._acked[packet.src]
         if lsn <= before:
             return
         self._acked[packet.src] = lsn
-        if before <= self._everywhere:  # else others hold us up
+        if before <= self._everywhere:  # otherwise other members are behind this one
             self._settle()
         if lsn > self._somewhere:
             self._somewhere = lsn
@@ -414,25 +414,26 @@ class Reliable(Layer, NumberedLender):
         else:
             asked, wait = [], max(wait, self._report_delay + self.heartbeat.first)
             self._is_announced = True
-        # To all members, even if only one lags: sent the way that data goes, a heartbeat cannot overtake data.
+        # To all members, even if only one lags behind: on the same path as data, a heartbeat cannot overtake data.
         self._say_last(None, asked=asked)
         self._beat_due = now + wait
         self._alarms.set(_BEATING, self._beat_due)
 
     def _lacking(self) -> list[int]:
-        """Members of whom we do not know that they have all our packets."""
+        """The members that are not known to have all our packets."""
         return [m for m in self.stack.peers if self._acked[m] < self._last]
 
     @property
     def _may_ask(self) -> bool:
-        """Whether a heartbeat asks for acknowledgements: those that ride or come later should have come, or
-        somebody waits for a receipt."""
+        """Whether a heartbeat asks for acknowledgements: delayed ones should have arrived by now, or the application awaits
+        a receipt."""
         if self._is_announced or self._report_delay <= self.heartbeat.first / 2:
             return True
         return any(receipt.is_awaited("confirmed") for _, receipt in self._receipts)
 
     def _say_last(self, member: int | None, *, asked: list[int] | None = None, denies: bool = False) -> None:
-        """Tell how many packets we sent, and perhaps that more were asked for; who is asked answers: all, or these."""
+        """Report how many packets we have sent, to one member or to all. The members in `asked` answer with their counters (None: all
+        receivers do). `denies`: the receiver has requested packets that were never sent."""
         packet = self._packet(member)
         packet.lsn = self._last
         packet.asks, packet.denies = True, denies
@@ -442,10 +443,10 @@ class Reliable(Layer, NumberedLender):
         self.stack.row("control", member, note="heartbeat")
         self.stack.emit([packet])
 
-    # Lending packets of a member that is gone
+    # Lending packets of a departed member
 
     def _keep(self, packets: list[Packet]) -> None:
-        """Keep packets of others until all members are known to have them: at most a window of each sender."""
+        """Keep packets of other members until all are known to have them, at most LSN_WINDOW of each sender."""
         everywhere = self._known_by.lowest
         for packet in packets:
             src, lsn = packet.src, packet.lsn
@@ -464,13 +465,13 @@ class Reliable(Layer, NumberedLender):
             self._has(reporter, src, ack[src] + 1)
 
     def _has(self, reporter: int, src: int, expected: int) -> None:
-        """A member has all packets of another below that number. Forget those that all have."""
+        """Note that a member has all packets of another below that number, and forget packets that all members have."""
         low = self._known_by.lowest[src]
         if self._known_by.rise(src, reporter, expected) == ALL_RISEN:
             self._forget(src, low)
 
     def _forget(self, src: int, low: int) -> None:
-        """All have more packets of a member than those below that number."""
+        """Forget the packets of a member, from `low` on, that all members have by now."""
         kept = self._kept[src]
         if kept:
             for lsn in range(low, self._known_by.lowest[src]):
@@ -494,12 +495,12 @@ class Reliable(Layer, NumberedLender):
         return self._kept[member]
 
     def bereft(self, member: int) -> None:
-        """Nothing to do: packets are not held here, so none waits for a missing one."""
+        """Nothing to do: this layer holds no packets, so none waits for a missing one."""
 
     # Counters
 
     def _tell(self, member: int | None) -> None:
-        """Send our counters in a packet of their own."""
+        """Send our counters in a packet of their own, to one member or to all."""
         self.stack.row("control", member, note="ack")
         packet = self._packet(member)
         if member is None:

@@ -1,15 +1,15 @@
-"""Total order: the first member of a view is its sequencer, and everybody delivers in the order in which it does.
+"""Total order: the first member of a view is its sequencer, and all members deliver in the sequencer's order.
 
-    send      number it, and say how many of the sequencer's packets we had by then
-    sequence  deliver what comes in the order of each sender, our own at the send; say in which order that was, on our next
-              packet, or at the end of the turn on one without messages
-    receive   what the sequencer has not named yet waits; its packet lets go of what it names, then comes itself
-    close     the sequencer names nothing more; at the end everybody has the same packets and the same names, and
-              the rest is delivered in an order that needs no words
+    send      number the packet, and put on it how many of the sequencer's packets we had by then
+    sequence  the sequencer delivers packets as they arrive, in the order of each sender, and its own at the send; it names them in
+              that order on its next packet, or at the end of the turn on a packet without messages
+    receive   packets wait until the sequencer has named them; a packet of the sequencer delivers those that it names, then itself
+    close     the sequencer names nothing more; at the end all members have the same packets and the same names, and
+              deliver the rest in an order that each of them computes alike
 
-The order is causal, and no packet carries a vector for that: what a member has delivered the sequencer had named, and
-so delivered, before. A packet of the sequencer waits for what it names, and one of another member for the packet of the
-sequencer that its sender had, so that with members that fail no effect stays without its cause.
+The order is causal, and no packet carries a vector for that: whatever a member has delivered, the sequencer had named, and so
+delivered, before. A packet of the sequencer waits for the packets that it names, and a packet of another member for the packets of
+the sequencer that its sender had, so that no effect is delivered without its cause when members fail.
 
 docs/protocols/total.md has the rules, and what is promised where members fail.
 """
@@ -28,16 +28,16 @@ from inga.model.view import View
 from inga.wire.sequence import RUN_BYTES, RUNS_MAX, NamedRun, get_known, get_runs, put_known, put_runs
 
 SEQUENCER = 0
-"""Its index in every view: the member that has been there longest."""
+"""The sequencer's index in every view: the member that has been in the group longest."""
 
 WAITS = 1
-"""Bytes that count as held while packets wait for their place, so that it is noticed. Were it more, a member behind would
-close the sequencer's window, and wait for ever for names that cannot leave."""
+"""Bytes that count as held while any packets wait for their places, so that the session notices that delivery waits. If such packets
+counted in full, a member with many of them would close the sequencer's window, and wait for ever for names that cannot leave."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Sequenced(Unordered):
-    """Names places, if this member is the sequencer; waits for them, if it is not."""
+    """Gives packets their places by naming them, if this member is the sequencer; otherwise waits for the names."""
 
     name = "sequenced"
     provides = frozenset({"fifo", "causal", "total"})
@@ -49,14 +49,14 @@ class Sequenced(Unordered):
         n = len(view)
         self.held = 0
         self.inbox: Inbox[Packet] = Inbox(self.me, n)
-        self._placed = [0] * n  # of each member's packets: up to which number they have a place
-        # Packets of each member that have none yet, our own among them.
+        self._placed = [0] * n  # by member, the number up to which its packets have places
+        # Packets of each member, also our own, that have no place yet.
         self._waiting: list[deque[Packet]] = [deque() for _ in range(n)]
-        self._waits = 0  # how many these are
-        self._runs: list[NamedRun] = []  # what we, the sequencer, have delivered and not named
-        self._unnamed = 0  # bytes of it
-        self._of_blockers = 0  # of these, bytes of members for which our own window waited
-        self._on_way = 0  # bytes of what we have named to some, and not all are known to have heard
+        self._waits = 0  # number of packets in `_waiting`
+        self._runs: list[NamedRun] = []  # as the sequencer: packets that we have delivered and not named yet
+        self._unnamed = 0  # bytes of these packets
+        self._of_blockers = 0  # of these, bytes of members that kept our window closed
+        self._on_way = 0  # bytes of packets that we have named, until all members are known to have the names
         self._has_window = self.stack.layer("flow") is not None
 
     def overhead(self, members: int) -> int:
@@ -70,12 +70,12 @@ class Sequenced(Unordered):
         return missing | {SEQUENCER} - {self.me} if self._waits else missing
 
     def bereft(self, member: int) -> None:
-        """A missing packet of that member will never come, so packets held behind it are dropped."""
+        """Drop packets of that member held behind a missing one, which will never arrive."""
         self._dismissed(self.inbox.discard(member, self.inbox.before_hole(member)))
 
     @property
     def settled(self) -> bool:
-        """Whether everybody can have what we have delivered in the same order."""
+        """Whether we, as the sequencer, have named all that we have delivered, so that the others can deliver it in the same order."""
         return not self._runs
 
     # Sending
@@ -99,7 +99,8 @@ class Sequenced(Unordered):
         self.below(batch)
 
     def _own_copy(self, packet: Packet) -> Packet:
-        """What keeps the place of a packet of ours: the packet itself if we want it, else one that is not for us."""
+        """The packet that waits here for the place of a packet of ours: a copy, if our application gets it,
+        otherwise an empty packet."""
         if self.echo or (packet.dst is not None and packet.dst >> self.me & 1):
             copy = packet.copy_to(self.me)
             copy.encoded = None
@@ -132,7 +133,8 @@ class Sequenced(Unordered):
             self._released(out)
 
     def _needs(self, packet: Packet) -> Delta:
-        """What has to be here before a packet; of its own sender, that is everything before it."""
+        """The packets of other members that have to be released before this one. (Earlier packets of its own sender
+        always have to be.)"""
         if not packet.seq:
             raise WireError("malformed", "a packet without a number")
         if packet.src == SEQUENCER:
@@ -144,7 +146,7 @@ class Sequenced(Unordered):
         return [] if packet.ext is None else get_runs(packet.ext, len(self._placed))
 
     def _released(self, out: list[Packet]) -> None:
-        """These have come, and all that they need: deliver those whose place is known, and what they give a place to."""
+        """Process packets that the inbox has released: deliver those that have a place, and packets to which they give one."""
         ready: list[Packet] = []
         stack = self.stack
         names = self.me == SEQUENCER and not stack.closing and stack.paused is None
@@ -175,11 +177,11 @@ class Sequenced(Unordered):
         self._waiting[packet.src].append(packet)
 
     def _follow(self, packet: Packet, ready: list[Packet]) -> None:
-        """A packet of the sequencer has come: what it names comes next, then itself."""
+        """Give places to the packets that a packet of the sequencer names, then to that packet itself."""
         for sender, upto in self._named_by(packet):
             count = upto - self._placed[sender]
             if count <= 0:
-                self.stack.reject("forged", packet)  # it has a place already
+                self.stack.reject("forged", packet)  # the packets that it names have places already
                 continue
             waiting = self._waiting[sender]
             ready += [waiting.popleft() for _ in range(count)]
@@ -197,7 +199,7 @@ class Sequenced(Unordered):
             self.above(mine)
 
     def _is_bare(self, packet: Packet) -> bool:
-        """Of our own we get what we want, whomever it is for."""
+        """Whether a packet is not delivered here. Our own packets were marked by `_own_copy`, whatever their destinations."""
         if packet.src == self.me:
             return packet.bare
         return not packet.count or super()._is_bare(packet)
@@ -205,8 +207,8 @@ class Sequenced(Unordered):
     # As the sequencer
 
     def turn(self) -> None:
-        """Name what nothing of ours has named in this turn. Where the window is closed that waits: there will be more of
-        it, on fewer packets."""
+        """As the sequencer, name the packets that no packet of ours has named in this turn. If the window is closed, they wait:
+        then fewer packets will name more of them."""
         if self.me != SEQUENCER or not self.stack.writable:
             return
         ready: list[Packet] = []
@@ -216,12 +218,12 @@ class Sequenced(Unordered):
             self._name_on_its_own()
 
     def _resume(self, ready: list[Packet]) -> None:
-        """The view was to be closed, and goes on after all: what came meanwhile gets its places."""
+        """Give places to packets that arrived while the view was about to close, since it goes on after all."""
         for packet in self._rest():
             self._place_next(packet, ready)
 
     def _place_next(self, packet: Packet, ready: list[Packet]) -> None:
-        """A packet of another member comes next, as we say so."""
+        """As the sequencer, give a packet of another member the next place."""
         src, runs = packet.src, self._runs
         if runs and runs[-1][0] == src:
             runs[-1] = (src, packet.seq)
@@ -235,7 +237,7 @@ class Sequenced(Unordered):
         ready.append(packet)
 
     def _name_on_its_own(self) -> None:
-        """Send a packet without messages, which names places."""
+        """Send a packet without messages that names delivered packets."""
         packet = Packet(self.me, self.stack.view.number)
         packet.count = 0
         self._name_on(packet)
@@ -244,7 +246,7 @@ class Sequenced(Unordered):
         self.below([packet])
 
     def _name_on(self, packet: Packet) -> None:
-        """Number a packet of ours, and let it name what has been delivered since the last one."""
+        """Number a packet of ours, and let it name packets that were delivered and not named yet: at most RUNS_MAX runs."""
         self._number(packet)
         self.inbox.own(packet.seq)
         self._placed[SEQUENCER] = packet.seq
@@ -259,9 +261,10 @@ class Sequenced(Unordered):
             packet.receipt.when("confirmed", partial(self._owe, -size, 0, 0))
 
     def _owe(self, on_way: int, unnamed: int, of_blockers: int) -> None:
-        """So many bytes more of what others keep until they have heard our names for it. While somebody does not hear
-        them, senders wait for us: nothing else bounds what the others keep. Who has heard them and does not read closes all
-        windows but its own: only what it sends itself needs our help."""
+        """Change the numbers of bytes that other members keep until they have our names for them. While some member does not have
+        names that we have sent, all these bytes count as held here, so that senders wait for us: nothing else bounds what the
+        members without the names keep. A member that has the names and does not read closes all windows but its own: then only the
+        bytes that it sends itself count here."""
         before = self._counted
         self._on_way += on_way
         self._unnamed += unnamed
@@ -275,23 +278,23 @@ class Sequenced(Unordered):
     # The end of the view
 
     def closing(self) -> None:
-        """We say how many packets we have sent, and nothing is sent after them: what we have delivered is named now."""
+        """As the sequencer, name now what we have delivered. After this we announce how many packets we have sent, and send no more."""
         if self.me == SEQUENCER:
             while self._runs:
                 self._name_on_its_own()
 
     def closed(self) -> None:
-        """Everybody has what we have: deliver the rest."""
+        """All members have the same packets: deliver the rest."""
         self._deliver(self._rest())
 
     def goodbye(self) -> None:
-        """We leave: what waits here is delivered by the others."""
+        """We leave: drop the packets that wait here. The other members deliver them."""
         self._dismissed(self.inbox.drain())
         self._rest()
 
     def _rest(self) -> list[Packet]:
-        """All that waits, effects after their causes: the sender of an effect had its cause, and so a packet of
-        the sequencer that names it, which the sender of the cause did not have."""
+        """Remove all packets without a place and return them, effects after their causes. The sender of an effect had its cause,
+        and so a packet of the sequencer that names the cause, which the sender of the cause did not have yet."""
         if not self._waits:
             return []
         rest = [packet for waiting in self._waiting for packet in waiting]

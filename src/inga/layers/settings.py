@@ -1,4 +1,4 @@
-"""Settings of layers: frozen dataclasses with their checks, made from what somebody says by name."""
+"""Settings of layers: frozen dataclasses that check their values, made from keyword arguments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -19,7 +19,7 @@ class NoSettings:
 
 
 def settle(kind: type[Made], layer: str, said: Mapping[str, Any]) -> Made:
-    """Settings of that kind; a name that they do not have is refused."""
+    """Make settings of that kind from named values. An unknown name raises a UsageError, which suggests a similar one."""
     known = names_of(kind)  # type: ignore[arg-type]  # mypy: classes can be hashed, too
     for name in said:
         if name not in known:
@@ -29,5 +29,5 @@ def settle(kind: type[Made], layer: str, said: Mapping[str, Any]) -> Made:
 
 @cache
 def names_of(kind: type[Any]) -> tuple[str, ...]:
-    """What can be chosen."""
+    """The names of these settings."""
     return tuple(each.name for each in fields(kind))

@@ -1,4 +1,4 @@
-"""A network that misbehaves on purpose: loss, duplicates, delay, overtaking. For tests.
+"""Faults injected on purpose: loss, duplicates, delay, reordering. For tests.
 
 The simulator's links and the `shape` layer of live members take their faults from one class, so a
 fault means the same in both. Loss is per copy, at its receiver.
@@ -29,7 +29,7 @@ class Faults:
     delay_max: float = 0.0
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         for name in ("loss", "duplicate", "reorder"):
             if not 0 <= getattr(said, name) <= 1:
                 raise UsageError(f"{name} is a probability between 0 and 1, not {getattr(said, name)!r}")
@@ -56,20 +56,20 @@ class Faults:
 
 
 def shaped(faults: Faults | None) -> Layer:
-    """The layer for these faults, or one that costs nothing."""
+    """The layer for these faults, or, without faults, one that costs nothing."""
     return Unshaped() if faults is None else Shape(faults)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Unshaped(Layer):
-    """Keeps the place of a `shape` layer that may come later, and costs nothing."""
+    """A placeholder that costs nothing, until a `shape` layer is needed."""
 
     name = "shape"
     transparent = True
     stays = True
 
     def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
-        """The first delay that is asked for: from now on there is a layer that knows delays."""
+        """Set the first delay: replace this layer by a `Shape`, which can delay packets."""
         shape = Shape()
         self.stack.views.replace(self.name, shape)
         shape.delay(member, seconds, jitter, keep_order)
@@ -85,7 +85,7 @@ class PeerDelay(NamedTuple):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Shape(Layer):
-    """Applies faults to everything that comes in, and delays by peer to what goes out."""
+    """Applies faults to incoming packets, and a delay for each peer to outgoing ones."""
 
     name = "shape"
     transparent = True
@@ -100,7 +100,7 @@ class Shape(Layer):
         self._order = 0
 
     def view(self, view: View) -> None:
-        """Delayed packets of a view that is closed meanwhile are dropped, both those that came and those to be sent."""
+        """Drop delayed incoming packets of a view that was closed meanwhile, and all delayed outgoing packets."""
         self._incoming = [each for each in self._incoming if self._is_readable(each[2])]
         heapify(self._incoming)
         self._outgoing.clear()
@@ -179,7 +179,7 @@ class Shape(Layer):
 
     def _postpone(self, packet: Packet, name: str) -> None:
         peer = self._peers[name]
-        # Counted from the send call: what a window or a bundle has cost already is part of the delay.
+        # Counted from the send call: time that the packet waited for a window or in a bundle is part of the delay.
         due = (packet.at or self.stack.now) + peer.seconds + peer.jitter * self.stack.rng.random()
         if peer.keep_order:
             due = self._last_due[name] = max(due, self._last_due.get(name, 0.0))

@@ -1,2 +1,2 @@
-"""CO: causal broadcast by sequence numbers. `machine` is the protocol, on `ordering`; `layer` puts it into a stack,
-`parts` are what it reads and says, `lossless` is for networks without loss."""
+"""CO: causal broadcast by sequence numbers. `machine` is the protocol, based on `ordering`; `layer` puts it into a stack,
+`parts` has its settings, messages and events, and `lossless` is a variant for networks without loss."""

@@ -1,8 +1,8 @@
-"""The CO protocol as a layer: packets to and from its machine, and its rows.
+"""The CO protocol as a layer: packets to and from its machine, and its trace rows.
 
     data          kind data   seq
     nack          our kind
-    confirmation  our kind    seq; asks = it is a poll; denies that there is more
+    confirmation  our kind    seq; `asks`: it is a poll; `denies`: requested numbers were never used
 
 each with an extension, see `wire.co`.
 """
@@ -34,12 +34,12 @@ from inga.wire.co import CoExtension, pack, unpack
 from inga.wire.runs import RUNS_MAX
 
 STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledge"}
-"""For each level, the step of a trace that says it was reached."""
+"""For each level, the step of the trace row that records it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Co(MachineOrder[CoMachine], NumberedLender):
-    """Order, repair, flow and confirmation for messages to everybody."""
+    """Order, repair, flow control and confirmation for messages to all members."""
 
     name = "co"
     id = 5
@@ -57,9 +57,9 @@ class Co(MachineOrder[CoMachine], NumberedLender):
         super().view(view)
         stack = self.stack
         self.machine = self._kind(stack.me, len(view), self._settings, stack.now)
-        # Of our own messages that are echoed, as they were before lower layers change them.
+        # The bodies of our own messages that will be echoed, as they were before lower layers changed them.
         self._bodies: dict[int, Buffer] = {}
-        # What lower layers had no room for: no confirmation, one (False), or one that asks as well (True).
+        # A confirmation that lower layers had no room for: None: there is none; False: a plain one; True: a poll.
         self._unsaid: bool | None = None
 
     # Sending
@@ -109,7 +109,7 @@ class Co(MachineOrder[CoMachine], NumberedLender):
         return unpack(packet.ext or b"", packet.src, len(self.stack.view))
 
     def _heed(self, packet: Packet) -> str | None:
-        """A confirmation or a nack came. Returns the reason to reject it, if there is one."""
+        """Process a confirmation or a nack. Returns the reason to reject it, if there is one."""
         src, seq = packet.src, packet.seq
         match self._section(packet):
             case CoExtension(free, tuple() as expected, runs=tuple() as runs):
@@ -120,14 +120,15 @@ class Co(MachineOrder[CoMachine], NumberedLender):
                 )
         return "malformed"
 
-    # What drivers want, and what a change of the order needs
+    # For drivers, and for view changes
 
     def sent(self) -> list[int]:
         machine = self.machine
         return [machine.expected[machine.me] - 1] * len(machine.expected)
 
     def has(self, counts: list[int]) -> bool:
-        """Whether all these messages came and are acknowledged: all members have whatever the next view begins with."""
+        """Whether so many messages of each member were accepted here, and all of these are acknowledged: every member has them
+        before the next view begins."""
         come = all(number > count for number, count in zip(self.machine.expected, counts, strict=True))
         return come and self.machine.is_settled
 
@@ -146,8 +147,8 @@ class Co(MachineOrder[CoMachine], NumberedLender):
 
     @property
     def settled(self) -> bool:
-        """Whether all members that were met have all we sent. Messages of others need not be acknowledged for this: there
-        may always be more of them."""
+        """Whether all members that were met have accepted all our messages. Messages of others need not be acknowledged for this,
+        since there may always be more of them."""
         machine = self.machine
         peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
@@ -160,7 +161,7 @@ class Co(MachineOrder[CoMachine], NumberedLender):
     # From the machine to packets and rows
 
     def _act(self) -> None:
-        """Act on the machine's events in their order; packets that leave and packets that are released go in batches."""
+        """Carry out the machine's events in their order. Leaving and released packets are passed on in batches."""
         machine = self.machine
         leaving: list[Packet] = []
         released: list[Packet] = []
@@ -173,7 +174,7 @@ class Co(MachineOrder[CoMachine], NumberedLender):
                 case CoSent(message):
                     leaving.append(self._stamped(message))
                     continue
-            if leaving:  # a confirmation tells our number: the messages that it counts go first
+            if leaving:  # a confirmation has our next number: the messages below it go first
                 self._leave(leaving)
                 leaving = []
             self._do(event)
@@ -210,11 +211,11 @@ class Co(MachineOrder[CoMachine], NumberedLender):
 
     @property
     def _is_blocked(self) -> bool:
-        """Whether lower layers still hold what we said before: more would only make them longer."""
+        """Whether lower layers still hold earlier packets of ours: more would only make their queues longer."""
         return self.stack.chain.waiting > self.waiting
 
     def _stamped(self, message: CoMessage) -> Packet:
-        """The packet of a message of ours, with its section for the receivers' machines."""
+        """The packet of a message of ours, with the extension that the receivers' machines read."""
         packet: Packet = message.body
         packet.seq, packet.deps = message.seq, message.deps
         packet.ext = pack(CoExtension(message.free, message.vector, message.rises))
@@ -223,8 +224,8 @@ class Co(MachineOrder[CoMachine], NumberedLender):
         return packet
 
     def _reached(self, level: str, messages: list[CoMessage], released: list[Packet]) -> None:
-        """Messages reached a level: write rows, settle receipts, and release them if the application gets them at this
-        level; our own only if it wants them."""
+        """Messages reached a level: write rows, settle receipts, and release the messages if the application gets them at this
+        level, our own only if it gets those at all."""
         stack, me, is_due = self.stack, self.machine.me, level == self.deliver
         for message in messages:
             packet: Packet = message.body

@@ -1,6 +1,6 @@
 """CO over a network that loses nothing, for schedules that are played move by move: only data is sent.
 
-Nothing is asked for, since every copy arrives by itself, and nothing is confirmed, so no message gets beyond the
+Nothing is requested, since every copy arrives by itself, and nothing is confirmed, so no message gets beyond the
 level `causal`.
 """
 
@@ -10,7 +10,7 @@ from inga.model.compiled import mypyc_attr
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LosslessCo(CoMachine):
-    """Sends nothing but data, and sets no timer."""
+    """A CO machine that sends only data, and needs no timer."""
 
     @property
     def wake(self) -> float | None:

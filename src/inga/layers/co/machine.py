@@ -1,22 +1,22 @@
 """Causal broadcast by sequence numbers: the CO protocol, as a state machine.
 
 A message carries, for every member, the number that the message's sender expected next from that member. That one vector orders
-messages, reveals loss and confirms receipt: order, reliability and flow in one machine, over any network that
-sometimes delivers datagrams.
+messages, reveals loss and confirms receipt: order, reliability and flow control in one machine, over any network that
+delivers a datagram now and then.
 
     accepted      it is the next of its sender, and nothing that precedes it is missing; the level `causal`
     confirmed     every member is known to have accepted it
     acknowledged  every member is known to have confirmed it
 
-    data          numbered; the numbers its sender expects of all members, as those that rose since its last message
-    nack          these numbers of yours are missing here                                        (RET)
-    confirmation  the numbers we expect of all members, and what we have confirmed; may ask       (CNF)
+    data          numbered; the numbers that its sender expects of all members, as increments since its previous message
+    nack          the numbers of the receiver's messages that are missing here                         (RET)
+    confirmation  the numbers that we expect of all members, and what we have confirmed; may be a poll  (CNF)
 
-Only data has numbers, is kept and is repeated, always as the same bytes. When all members have acknowledged
-all messages, nobody sends anything. Numbers are those expected next: each covers strictly smaller ones.
+Only data is numbered, kept and repeated, always as the same bytes. When all members have acknowledged
+all messages, nobody sends anything. A number is the one expected next: it covers strictly smaller ones.
 
-From Sakamoto, Nakamura, Tachikawa and Takizawa, with the acceptance of a message made to wait for what precedes
-it; docs/protocols/co.md has the rules, by the letters and numbers that the comments here name.
+From Sakamoto, Nakamura, Tachikawa and Takizawa, but here the acceptance of a message waits for the messages that precede
+it. docs/protocols/co.md has the rules, under the letters and numbers that the comments here use.
 """
 
 from collections import deque
@@ -44,21 +44,22 @@ from inga.session.alarms import WAIT_MAX, Alarms
 from inga.stack.budget import cost_of
 
 FULL_EVERY = 32
-"""One in so many messages of a sender carries the whole vector: a receiver that lacks some waits for no more than that."""
+"""One in so many messages of a sender carries its vector in full: a receiver that lacks some can read vectors again after so many."""
 
 SMOOTH, RESEND_ROUNDS = 8, 3
-"""The weight of earlier measurements in the smoothed time until confirmation, and how many times that time we wait."""
+"""The divisor that smooths the time until all have accepted a message, and how many times this time we wait before we resend."""
 
 REPAIRS_MAX = 64
-"""Messages sent again at once to one member."""
+"""The most messages sent again at once to one member."""
 
 CONFIRM, POLL, RESEND, FOUND, ASK = range(5)
-"""What alarms are about."""
+"""Kinds of alarms, in the order of `handlers`."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CoMachine(CoOrdering):
-    """One member. Give it requests, messages, confirmations, nacks and the time; `events` is what that made happen."""
+    """The CO protocol at one member. Inputs are requests, messages, confirmations, nacks and the time; `events` lists the
+    consequences."""
 
     handlers = "_on_confirm _on_poll _on_resend _on_found _on_ask".split()
 
@@ -69,32 +70,32 @@ class CoMachine(CoOrdering):
         self.unreleased: dict[int, CoMessage] = {}  # SL, by number
         self.window_bytes: float = settings.window_bytes or inf
         self._unreleased_bytes = 0
-        # When a message of ours was last known to be accepted by all, or the first was sent.
+        # When all were last found to have accepted a message of ours, or the first unreleased one was sent.
         self._unreleased_since = now
         self._round = 0.0  # seconds until all members have accepted a message of ours, smoothed
         # confirmations
         every = settings.confirm_every
         self._confirm_every: float = (settings.window + 1) // 2 if every is None else every or inf
-        # Free buffers with which no sender has to wait.
+        # Free buffers from which on no sender has to wait.
         self._plenty = settings.units * settings.window * members
         self._told_free = self.capacity
         self._spoke_at = now
         self._polled_at = now
         # repair
         self._found: set[int] = set()  # senders whose missing messages may only have been overtaken
-        # Numbers below were asked for before: only the timer asks again.
+        # By sender: numbers below this were requested before, and only the timer requests them again.
         self._asked_below = [FIRST] * members
-        # Since when without progress, and the number expected then.
+        # By sender with requested messages: since when there was no progress, and the number expected then.
         self._asked: dict[int, tuple[float, int]] = {}
 
-    # What goes in, besides `receive`
+    # Inputs, besides `receive`
 
     def request(self, body: Any, size: int = 0) -> None:
-        """S1: send to everybody, as soon as the flow rule allows."""
+        """S1: send a message to all members, as soon as the flow rule allows."""
         self.waiting.append((body, size))
 
     def confirmed(self, word: Confirmation) -> str | None:
-        """K2, K4: a confirmation came. Returns the reason to reject it, if there is one."""
+        """K2, K4: process a confirmation. Returns the reason to reject it, if there is one."""
         src = word.src
         if not self._are_possible(enumerate(word.expected)) or word.seq >= self.expected[src] + AHEAD_MAX:
             return "forged"
@@ -114,7 +115,8 @@ class CoMachine(CoOrdering):
         return None
 
     def asked(self, nack: CoNack) -> str | None:
-        """L3: a member lacks messages of ours. Those that we no longer keep, all members have: the nack is an old one."""
+        """L3: process a nack, which requests messages of ours. All members have those that we no longer keep: then the nack is an
+        old one. Returns the reason to reject it, if there is one."""
         if not self._are_possible(enumerate(nack.expected)):
             return "forged"
         if self._merge(nack.src, nack.expected, nack.free):
@@ -122,7 +124,7 @@ class CoMachine(CoOrdering):
         return self._repair(nack.src, nack.runs)
 
     def stages(self) -> None:
-        """R3, P1 to P3, the flow rule and L2: run after every event, or after a batch of them."""
+        """R3, P1 to P3, the flow rule and L2. Called after every input, or after a batch of them."""
         if any(self.early):
             self._retry()
         if self._raised:
@@ -136,25 +138,25 @@ class CoMachine(CoOrdering):
         if self._heard_of or self._found:
             self._look_for_holes()
         if self._told_free < self._plenty and self.buffers_free > self._told_free:
-            self._owe()  # a sender may wait for buffers that are free again
+            self._owe()  # a sender may be waiting for buffers that are free again
         if self.dirty and (CONFIRM, ALL) not in self._alarms:
             self._alarms.set((CONFIRM, ALL), self.dirty_since + self.settings.confirm_delay)
         if (POLL, ALL) not in self._alarms and self._is_unfinished():
             self._alarms.set((POLL, ALL), self.now + self.settings.poll)
 
     def confirm_now(self) -> None:
-        """Confirm at once, instead of waiting for data to ride on, if a sender may soon have to wait for our confirmation."""
+        """Send an owed confirmation at once, not piggybacked on later data, if a sender may soon have to wait for it."""
         if self.dirty and any(count >= self._confirm_every for count in self.accepted_since.values()):
             self._confirm(None)
             self.stages()
 
     def confirm_all(self, *, poll: bool) -> None:
-        """Say to all what could not be said to some of them before."""
+        """Send a confirmation to all, in place of earlier ones that lower layers had no room for. `poll`: one of those was a poll."""
         if self.others:
             self._confirm(None, poll=poll and self._is_unfinished())
 
     def leave_out(self, member: int) -> None:
-        """A member has left for good: its confirmations are not waited for, nor messages of it."""
+        """A member has left for good: wait neither for its confirmations nor for its messages."""
         if member not in self.others:
             return
         self.others.remove(member)
@@ -171,7 +173,7 @@ class CoMachine(CoOrdering):
         self.reported_confirmed.forget(member)
 
     def forget_beyond_hole(self, src: int) -> None:
-        """Missing messages of a member will not come any more, so those behind them can never be accepted: forget them."""
+        """Drop the early messages of a member behind a gap: the missing messages will never arrive, so these can never be accepted."""
         early, hole = self.early[src], self.expected[src]
         while hole in early:
             hole += 1
@@ -180,7 +182,7 @@ class CoMachine(CoOrdering):
                 self._drop("left", early[seq])
 
     def caught_up(self) -> None:
-        """Our application keeps up again: tell members that may have been told of no free buffers."""
+        """Our application keeps up again: owe a confirmation, since we may have reported no free buffers."""
         self.is_behind = False
         self._owe()
 
@@ -193,11 +195,11 @@ class CoMachine(CoOrdering):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way, held or owed."""
+        """Whether nothing is in flight, held, owed or missing."""
         return not (self.waiting or not self.is_settled or self.dirty or self._is_missing_something())
 
     def has_all(self, member: int) -> bool:
-        """Whether a member has accepted all that we sent."""
+        """Whether a member has accepted all our messages."""
         return self.known_accepted.rows[self.me][member] >= self.expected[self.me]
 
     def unaccepted_by(self, member: int) -> tuple[int, float]:
@@ -208,15 +210,15 @@ class CoMachine(CoOrdering):
 
     @property
     def round_trip(self) -> float:
-        """Seconds until all members have accepted a message of ours, smoothed; 0: nobody knows."""
+        """Seconds until all members have accepted a message of ours, smoothed; 0: not measured yet."""
         return self._round
 
     def blockers(self) -> list[int]:
         """The members because of which nothing more can be sent; none, if our own application does not read.
 
         A full window waits for the members that have accepted least. Full buffers are emptied by messages or
-        confirmations of the members that are awaited; if none is, an application does not read: that of the member
-        with the least room.
+        confirmations of the awaited members; if none is awaited, the application of the member with the least room does
+        not read.
         """
         if not self.others or self._may_send():
             return []
@@ -225,7 +227,7 @@ class CoMachine(CoOrdering):
         return [] if self.is_behind else self.awaited() or self._least(self.free_buffers)
 
     def _least(self, numbers: list[int]) -> list[int]:
-        """The others with the lowest number."""
+        """The other members with the lowest number."""
         least = min([numbers[m] for m in self.others])
         return [m for m in self.others if numbers[m] == least]
 
@@ -248,7 +250,7 @@ class CoMachine(CoOrdering):
         return self.expected[self.me] >= self.known_accepted.lowest[self.me] + room
 
     def _send(self, body: Any, size: int) -> None:
-        """S3: number it and give it its vector, the same for all its copies, for ever."""
+        """S3: number a message and give it its vector, which is the same for all its copies and repetitions."""
         me, expected = self.me, self.expected
         seq = expected[me]
         claims = [(k, expected[k]) for k in sorted(self._risen)]
@@ -284,7 +286,7 @@ class CoMachine(CoOrdering):
         self._release_own()
 
     def _release_own(self) -> None:
-        """L5: forget messages of ours that all members have accepted: none will ask for them."""
+        """L5: forget messages of ours that all members have accepted: none will request them."""
         unreleased, bound, message = self.unreleased, self.known_accepted.lowest[self.me], None
         while unreleased and (seq := next(iter(unreleased))) < bound:  # in the order of their numbers
             message = unreleased.pop(seq)
@@ -297,7 +299,7 @@ class CoMachine(CoOrdering):
     # K1 to K4: confirmations
 
     def _on_confirm(self, _: int) -> None:
-        """K1: an owed confirmation has waited in vain for data to ride on."""
+        """K1: send an owed confirmation that could not be piggybacked on data in time."""
         if not self.dirty:
             return
         due = max(self._spoke_at, self.dirty_since) + self.settings.confirm_delay
@@ -307,7 +309,7 @@ class CoMachine(CoOrdering):
             self._confirm(None)
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
-        """Send our confirmation to one member, or to all: to all, nothing is owed any more."""
+        """Send our confirmation to one member or to all. After one to all, nothing is owed any more."""
         word = self._word(poll=poll)
         if to is None:
             self.dirty = False
@@ -321,7 +323,7 @@ class CoMachine(CoOrdering):
         return Confirmation(self.me, *numbers, self.buffers_free, poll, denies)
 
     def _merge(self, src: int, expected: ExpectedNumbers, free: int) -> bool:
-        """K2: take over what a member says it has accepted. Whether any of it is new."""
+        """K2: merge a member's report of what it has accepted; whether any of it is new."""
         moved = False
         for k, number in enumerate(expected):
             risen = self.known_accepted.rise(k, src, number)
@@ -333,7 +335,7 @@ class CoMachine(CoOrdering):
         return moved
 
     def _on_poll(self, _: int) -> None:
-        """K3: messages are unfinished and nothing has moved for long enough: ask all members for confirmations."""
+        """K3: poll all members, if messages are unfinished and there was no progress for long enough."""
         if not self._is_unfinished():
             return
         key = (POLL, ALL)
@@ -348,7 +350,8 @@ class CoMachine(CoOrdering):
         self._confirm(None, poll=True)
 
     def _is_unfinished(self) -> bool:
-        """Whether confirmations of others could help us on. They cannot where our own application does not read."""
+        """Whether confirmations of others could bring progress here. They cannot if we may not send just because our own application
+        does not read."""
         if not self.others:
             return False
         if self.waiting or self.unreleased or not self.is_settled or self._is_missing_something():
@@ -358,7 +361,7 @@ class CoMachine(CoOrdering):
     # L2 to L4: repair
 
     def _look_for_holes(self) -> None:
-        """L2: ask for messages newly known to be missing, after a moment in which those come that were only overtaken."""
+        """L2: request messages newly known to be missing, after `nack_delay`, in which overtaken ones may still arrive."""
         for src in sorted(self._heard_of | self._found):
             bound = self.known_sent[src]
             if src not in self.others or bound <= max(self.expected[src], self._asked_below[src]):
@@ -382,7 +385,7 @@ class CoMachine(CoOrdering):
                 self._alarms.again((ASK, src), self.now, self.settings.nack_again)
 
     def _make_room(self, message: CoMessage) -> bool:
-        """B2: a message that there is no room for is asked for again, but not before there can be room."""
+        """B2: a message that there is no room for is requested again by the timer, when there may be room, and not at once."""
         src = message.src
         if (ASK, src) not in self._alarms:
             self._alarms.set((ASK, src), self.now + self.settings.nack_again)
@@ -390,18 +393,18 @@ class CoMachine(CoOrdering):
         return super()._make_room(message)
 
     def _on_ask(self, src: int) -> None:
-        """L2: ask for all missing messages of that member again, each time after a longer wait."""
+        """L2: request all missing messages of a member again, each time after a longer wait."""
         runs = self.missing(src)
         if runs:
             self._ask(src, runs, again=True)
             self._alarms.again((ASK, src), self.now, self.settings.nack_again)
-        else:  # all have come; they may wait for messages of others
+        else:  # all have arrived; they may wait for messages of others
             self._asked.pop(src, None)
             self._alarms.progress((ASK, src))
 
     def _ask(self, src: int, runs: Runs, *, again: bool) -> None:
         since, expected = self._asked.get(src, (self.now, 0))
-        if self.expected[src] > expected:  # the last request brought something, or this is the first
+        if self.expected[src] > expected:  # there was progress since the last request, or this is the first
             since = self.now
             self._alarms.progress((ASK, src))
         self._asked[src] = since, self.expected[src]
@@ -418,7 +421,7 @@ class CoMachine(CoOrdering):
         )
         if not budget.take(self.now):
             return "budget"
-        if runs and runs[-1][1] > end:  # somebody else spoke of these: say how many there are
+        if runs and runs[-1][1] > end:  # never sent: another member claimed them. Say how many there are
             self.events.append(CoControlSent(member, self._word(denies=True)))
         asked = numbers_in(runs, first, end, REPAIRS_MAX)
         lacking = [self.unreleased[seq] for seq in asked if seq in self.unreleased]
@@ -427,12 +430,12 @@ class CoMachine(CoOrdering):
         return "budget" if len(within) < len(lacking) else None
 
     def _resend_after(self) -> float:
-        """How long we wait for confirmations: longer than they usually take, on a busy machine too."""
+        """How long to wait for confirmations before messages are sent again: longer than they usually take, also on a busy machine."""
         resend = self.settings.resend
         return max(resend, min(RESEND_ROUNDS * self._round, WAIT_MAX * resend))
 
     def _on_resend(self, _: int) -> None:
-        """L4: send each member the messages again that it is not known to have, if they were sent long enough ago."""
+        """L4: send each member again the messages that it is not known to have, if they were sent long enough ago."""
         if not self.unreleased:
             return
         key, wait = (RESEND, ALL), self._resend_after()

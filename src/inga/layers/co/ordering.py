@@ -5,8 +5,7 @@
     log        confirmed: every member is known to have accepted it; in causal order
     (gone)     acknowledged: every member is known to have confirmed it
 
-The rules have the letters and numbers of docs/protocols/co.md. What is sent about
-all this, and when, is the business of `machine`.
+The rules have the letters and numbers of docs/protocols/co.md. `machine` decides what is sent, and when.
 """
 
 from collections import deque
@@ -22,7 +21,7 @@ from inga.model.packet import Runs
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CoOrdering(Machine):
-    """The order one member sees."""
+    """The order at one member: which messages have reached which level."""
 
     def __init__(self, me: int, members: int, settings: CoSettings, now: float) -> None:
         super().__init__(me, members, settings.capacity_for(members), now)
@@ -35,8 +34,8 @@ class CoOrdering(Machine):
         self.known_confirmed = Knowledge(members, self._is_needed)  # PAL
         self.reported_confirmed = Knowledge(members)  # QAL
         self.vectors = [[FIRST] * members for _ in range(members)]  # of each sender's last accepted message
-        self._raised: set[int] = set()  # senders for which `known_accepted` rose as a whole
-        # The highest number of each sender that a confirmed message of another names.
+        self._raised: set[int] = set()  # senders whose lowest number in `known_accepted` rose
+        # The highest number of each sender that confirmed messages of other members expect from it.
         self._named = [FIRST] * members
         # where messages wait
         self.early: list[dict[int, CoMessage]] = [{} for _ in range(members)]  # STASH, by number
@@ -45,8 +44,8 @@ class CoOrdering(Machine):
         # buffers
         self.quota = self.capacity // members  # of each sender, in messages
         self.free_buffers = [self.capacity] * members  # BUF
-        # what is to be sent
-        self.dirty = False  # something is to be confirmed
+        # what has to be sent
+        self.dirty = False  # we owe a confirmation
         self.dirty_since = now
         self.progress_at = now  # when we last learnt anything new
         # Messages accepted of each sender since we last sent anything.
@@ -55,13 +54,13 @@ class CoOrdering(Machine):
         self._heard_of: set[int] = set()  # senders of which messages may be missing
 
     def _is_needed(self, sender: int, reporter: int) -> bool:
-        """Whether the reporter's numbers about the sender's messages count: a sender has its own."""
+        """Whether the reporter's numbers about the sender's messages count. A sender has its own messages."""
         return reporter != sender
 
     # What can be asked
 
     def missing(self, src: int) -> Runs:
-        """L1: maximal runs of numbers that a member is known to have used and we lack."""
+        """L1: the maximal runs of numbers that a member is known to have used and that have not arrived here."""
         return missing_runs(self.expected[src], self.early[src], self.known_sent[src])
 
     def _is_missing_something(self) -> bool:
@@ -69,7 +68,7 @@ class CoOrdering(Machine):
         return any(self.known_sent[m] > expected[m] for m in self.others)
 
     def awaited(self, level: str = "acknowledged") -> list[int]:
-        """The members whose messages or confirmations are missing for messages here to reach that level."""
+        """The members whose messages or confirmations are missing for messages held here to reach that level."""
         found = {m for m in self.others if self.missing(m)}
         if level != "causal":
             for src, queue in enumerate(self.accepted):
@@ -80,23 +79,23 @@ class CoOrdering(Machine):
         return sorted(found - {self.me})
 
     def kept(self, src: int) -> dict[int, CoMessage]:
-        """The messages of a member that not all are known to have, and some that all have."""
+        """The messages of a member that not all members are known to have, and some that all have."""
         found = {message.seq: message for message in self.log if message.src == src}
         return found | {message.seq: message for message in self.accepted[src]} | self.early[src]
 
     def counted(self, src: int) -> int:
-        """Messages of a member that were accepted."""
+        """The number of messages of a member that were accepted."""
         return self.expected[src] - 1
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that was accepted is acknowledged."""
+        """Whether all accepted messages are acknowledged."""
         return not self.log and not any(self.accepted)
 
     # R1, R2, B2: from the network to `early`
 
     def receive(self, message: CoMessage) -> bool:
-        """R1, R2: a message came. Whether it is new and kept."""
+        """R1, R2: process a message that arrived; whether it is new and kept."""
         src, seq = message.src, message.seq
         expected = self.expected[src]
         if seq >= expected + AHEAD_MAX:
@@ -130,7 +129,8 @@ class CoOrdering(Machine):
         return False
 
     def _make_room(self, message: CoMessage) -> bool:
-        """B2: where a sender's share is full, its latest early message gives way, or the new one is not kept."""
+        """B2: the sender's share is full. Drop its early message with the highest number, or the new message, if its number is higher.
+        Whether the new message is kept."""
         src, seq = message.src, message.seq
         early = self.early[src]
         latest = max(early, default=0)
@@ -140,8 +140,8 @@ class CoOrdering(Machine):
         return True
 
     def _claims(self, message: CoMessage, before: Sequence[int]) -> Claims | None:
-        """The entries by which a message's vector exceeds that of its sender's message before it; they reveal loss
-        (failure condition 2). None, if the vector cannot be right."""
+        """The entries by which a message's vector exceeds that of its sender's previous message; they reveal loss
+        (failure condition 2). None, if the vector is impossible."""
         src, vector = message.src, message.vector
         if vector is not None:
             if vector[src] != message.seq:
@@ -157,7 +157,8 @@ class CoOrdering(Machine):
         return claims
 
     def _are_possible(self, claims: Iterable[tuple[int, int]]) -> bool:
-        """Whether the entries can be right: no member has accepted what we never sent, nor is so far ahead of us."""
+        """Whether the entries are possible: none names messages of ours that we never sent, or is further ahead
+        of us than AHEAD_MAX."""
         expected, me = self.expected, self.me
         for k, number in claims:
             if number > expected[k] and (k == me or number > expected[k] + AHEAD_MAX):
@@ -172,20 +173,20 @@ class CoOrdering(Machine):
                 self._heard_of.add(k)
 
     def _forget_rumours(self, src: int, number: int) -> None:
-        """A member denies that it has used the numbers from there on, of which somebody spoke. If it has by now, it sends
-        them until they are accepted."""
+        """A member denies that it has used the numbers from `number` on, which another member claimed: they are not missing. If
+        it has used them by now, it sends them until they are accepted."""
         self.known_sent[src] = max(number, self.expected[src], max(self.early[src], default=0) + 1)
         self._heard_of.add(src)
 
     def _read_from(self, src: int, seq: int) -> None:
-        """Read the vectors of early messages, as long as each follows one whose vector is known."""
+        """Read the vectors of early messages from `seq` on, as long as each directly follows a message whose vector is known."""
         early = self.early[src]
         while (message := early.get(seq)) is not None:
             before = self._vector_before(src, seq)
             if before is None:
                 if message.vector is None:
                     return
-                before = self.vectors[src]  # it came in full, and exceeds at least this one
+                before = self.vectors[src]  # the message has a full vector, which exceeds at least this one
             claims = self._claims(message, before)
             if claims is None:
                 self._drop("forged", message)
@@ -210,7 +211,8 @@ class CoOrdering(Machine):
     # A1, A2, R3: from `early` to `accepted`
 
     def _is_acceptable(self, claims: Claims) -> bool:
-        """A1, for the next message of its sender: whether all that it names beyond the message before it is accepted here."""
+        """A1, for the next message of its sender: whether all messages that it names beyond its sender's previous
+        message are accepted here."""
         expected = self.expected
         for k, number in claims:  # noqa: SIM110 — for every message, and a generator costs twice this
             if number > expected[k]:
@@ -218,7 +220,7 @@ class CoOrdering(Machine):
         return True
 
     def _retry(self) -> None:
-        """R3: accept early messages until none can be."""
+        """R3: accept early messages, until no further one can be accepted."""
         again = True
         while again:
             again = False
@@ -237,7 +239,7 @@ class CoOrdering(Machine):
                     again = True
 
     def _accept(self, message: CoMessage, claims: Claims) -> None:
-        """A2. `claims` are what its vector says beyond its sender's message before it."""
+        """A2: accept a message. `claims` are the entries by which its vector exceeds that of its sender's previous message."""
         src, seq = message.src, message.seq
         vector, rise, raised = self.vectors[src], self.known_accepted.rise, self._raised
         for k, number in claims:
@@ -258,7 +260,7 @@ class CoOrdering(Machine):
             self.events.append(Reached("causal", [message]))
 
     def _have_accepted(self, src: int, number: int) -> None:
-        """Count our own acceptance at once, whether or not we have told the others."""
+        """Count our own acceptance at once, whether or not we have reported it."""
         if self.known_accepted.rise(src, self.me, number) == ALL_RISEN:
             self._raised.add(src)
 
@@ -271,7 +273,7 @@ class CoOrdering(Machine):
         self.accepted_since[src] = self.accepted_since.get(src, 0) + 1
 
     def _owe(self) -> None:
-        """There is something to be confirmed."""
+        """Owe a confirmation from now on."""
         if not self.dirty and self.others:
             self.dirty = True
             self.dirty_since = self.now
@@ -279,7 +281,7 @@ class CoOrdering(Machine):
     # P1 to P3: from `accepted` to `log` and out of it
 
     def _advance(self) -> None:
-        """P1 to P3: confirm and acknowledge what can be."""
+        """P1 to P3: confirm and acknowledge all messages that can be."""
         me, log = self.me, self.log
         start = len(log)
         lowest = self.known_accepted.lowest
@@ -309,8 +311,9 @@ class CoOrdering(Machine):
             insert_causally(self.log, message, start)
 
     def _acknowledge(self) -> None:
-        """P3: every member knows that every member has the message, by vectors of confirmed messages or by reports. Taking some
-        entries from one and some from the other would be wrong."""
+        """P3: acknowledge the first messages of the log, as far as every member is known to have confirmed them: either by the
+        vectors of confirmed messages of all members, or by reports of all members. To combine some of one with some of the
+        other would be wrong."""
         by_data, by_word = self.known_confirmed.lowest, self.reported_confirmed.lowest
         done = 0
         for message in self.log:
@@ -327,15 +330,15 @@ class CoOrdering(Machine):
 
 
 def precedes(one: CoMessage, other: CoMessage) -> bool:
-    """P4: whether one caused the other, by their vectors alone, in which a sender's own messages count, too."""
+    """P4: whether one message precedes the other, by their vectors alone, which also count their senders' own messages."""
     return one.seq <= other.deps[one.src]
 
 
 def insert_causally(log: list[CoMessage], message: CoMessage, start: int = 0) -> None:
-    """P5: put a message before the first that it precedes, or last. It precedes none that is before `start`."""
+    """P5: insert a message before the first one that it precedes, or at the end. It precedes none before index `start`."""
     src, seq, deps = message.src, message.seq, message.deps
     at = next((at for at in range(start, len(log)) if seq <= log[at].deps[src]), len(log))
-    for later in log[at:]:  # `precedes` both times, without a call for each message of a long log
+    for later in log[at:]:  # `precedes`, but inline: a log may be long
         assert later.seq > deps[later.src], f"no place for {message} in causal order"
     log.insert(at, message)
 

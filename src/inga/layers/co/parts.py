@@ -1,4 +1,4 @@
-"""What the CO machine is set to, reads and says: settings, messages, and the events they cause."""
+"""The settings, messages and events of the CO machine."""
 
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -12,42 +12,42 @@ from inga.model.stamp import Deps, MemberNumbers
 LEVELS: Final = ("causal", "confirmed", "acknowledged")
 
 AHEAD_MAX = 8192
-"""How far beyond the expected number another can be: twice what any window allows."""
+"""How far beyond the expected number a number may be: twice as far as any window allows."""
 
 WINDOW_MAX = AHEAD_MAX // 2
 
 QUOTA_WINDOWS = 4
-"""Windows of each sender for which there are buffers by default: a message takes three round trips until it is
-acknowledged, and one more is to spare."""
+"""How many windows of each sender the default buffers can hold: a message takes three round trips until it is
+acknowledged, and one is a reserve."""
 
 ExpectedNumbers = tuple[int, ...]
-"""The number that is expected next from each member."""
+"""For each member, the number that is expected next from it."""
 
 Claims = list[tuple[int, int]]
-"""(member, number it was expected to send next) where that rose since the sender's message before."""
+"""(member, number expected next from it), for the entries of a vector that are higher than in its sender's previous message."""
 
 
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class CoSettings:
-    """What can be chosen. Times are in seconds."""
+    """The settings of `co`. Times are in seconds."""
 
-    window: int = 32  # messages of ours that not all members have accepted (W)
-    window_bytes: int | None = None  # their charged bytes; None = as many as they are
-    # Messages held of all senders, shared out equally (C); None = four windows of each.
+    window: int = 32  # messages of ours that not all members have accepted, at most (W)
+    window_bytes: int | None = None  # charged bytes of these, at most; None: no limit
+    # The most messages held of all senders, in equal shares (C); None: four windows of each.
     capacity: int | None = None
-    units: int = 1  # what a message counts against a buffer (H)
-    confirm_delay: float = 0.005  # T_def: how long a confirmation waits for data to ride on
-    # Messages of one sender after which it does not wait; None = half a window, 0 = it always waits.
+    units: int = 1  # buffer units reckoned for each message (H)
+    confirm_delay: float = 0.005  # T_def: how long a confirmation waits to be piggybacked on data
+    # Accepted messages of one sender after which a confirmation does not wait; None: half a window, 0: it always waits.
     confirm_every: int | None = None
     nack_delay: float = 0.001  # a missing message may only have been overtaken
     nack_again: float = 0.02  # T_ret
     resend: float = 0.05  # T_rtx
     poll: float = 0.05  # T_poll
-    patience: float = 60.0  # without progress, after which a hole is lost for good
+    patience: float = 60.0  # time without progress after which a missing message is given up
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         check_number("window", said.window, 1, WINDOW_MAX)
         check_number("units", said.units, 1, 1 << 20)
         for name in ("capacity", "window_bytes"):
@@ -60,7 +60,7 @@ class CoSettings:
         check_delay("nack_delay", said.nack_delay)
 
     def capacity_for(self, members: int) -> int:
-        """Messages that a member of such a group holds at most."""
+        """The most messages that a member holds in a group of that size."""
         least = self.units * members
         capacity = self.capacity or QUOTA_WINDOWS * self.window * least
         if capacity < least:
@@ -70,18 +70,18 @@ class CoSettings:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CoMessage:
-    """A data message: what its sender put on it, and what is known of it here."""
+    """A data message: the fields from its sender, and what this member knows about it."""
 
     __slots__ = (
         "src",
         "seq",  # which of its sender's messages
-        "vector",  # what its sender expected of all members; None = not in full, and not rebuilt yet
-        "rises",  # by how much that is more than in its sender's message before; None = `vector` came in full
-        "free",  # free buffers of its sender
-        "body",  # the payload, which the machine does not look at
+        "vector",  # numbers that its sender expected of all members; None: it came as `rises` and is not rebuilt yet
+        "rises",  # the increments since the vector of its sender's previous message; None: `vector` came in full
+        "free",  # free buffers that its sender reports
+        "body",  # the payload, which the machine does not examine
         "size",  # of our own messages, bytes charged to the window; of others, bytes held here
-        "claims",  # what rose in its vector, once it is accepted
-        "deps",  # its vector as counts of messages that precede it; empty = it is not accepted yet
+        "claims",  # the entries that rose in its vector; set on acceptance
+        "deps",  # its vector as counts of preceding messages; empty: it is not accepted yet
         "sent_at",
     )
 
@@ -111,7 +111,8 @@ class CoMessage:
 
 
 class Confirmation(NamedTuple):
-    """The numbers that a member expects, and those up to which it has confirmed (CNF). `seq` is that of its next message."""
+    """A confirmation (CNF): the numbers that a member expects, and those below which it has confirmed. `seq` is the number
+    of its next message."""
 
     src: int
     seq: int
@@ -123,7 +124,7 @@ class Confirmation(NamedTuple):
 
 
 class CoNack(NamedTuple):
-    """Please send these again (RET)."""
+    """A nack (RET): a request to send these messages again."""
 
     src: int
     runs: Runs
@@ -132,24 +133,24 @@ class CoNack(NamedTuple):
 
 
 class CoSent(NamedTuple):
-    """A message of ours got its number, and leaves for everybody."""
+    """A message of ours was numbered; it leaves for all members."""
 
     message: CoMessage
 
 
 class SentAgain(NamedTuple):
-    """Messages of ours leave again, as they are, for one member."""
+    """Messages of ours are sent again, unchanged, to one member."""
 
     to: int
     messages: list[CoMessage]
 
 
 class CoControlSent(NamedTuple):
-    """A confirmation leaves for one member or for all (None), or a request for one."""
+    """A confirmation leaves for one member or for all (None), or a nack for one member."""
 
     to: int | None
     what: Confirmation | CoNack
-    again: bool = False  # a repeated request
+    again: bool = False  # the nack is a repeated one
 
 
 class Reached(NamedTuple):

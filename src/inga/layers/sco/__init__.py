@@ -1,2 +1,2 @@
-"""SCO: causal order for messages to any members. `machine` is the protocol, on `talking` and `ordering`; `layer` puts
-it into a stack, `parts` are what it reads and says, `lossless` is for networks without loss."""
+"""SCO: causal order for messages to any members. `machine` is the protocol, based on `talking` and `ordering`; `layer` puts
+it into a stack, `parts` has its settings, messages and events, and `lossless` is a variant for networks without loss."""

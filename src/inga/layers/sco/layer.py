@@ -1,16 +1,16 @@
-"""The SCO protocol as a layer: packets to and from the machine of `sco`, and its rows.
+"""The SCO protocol as a layer: packets to and from its machine, and its trace rows.
 
-A data message is one packet per destination, with the number of that link and the changes of the clock since its last
-packet. It names its destination, because a packet for a member whose address is not known yet reaches the whole group.
-Where one datagram for all replaces these, it lists the numbers of all its destinations. A member that is not listed
+A data message is one packet per destination, with the number of that link and the changes of the clock since the link's previous
+packet. It names its destination, because a packet for a member whose address is not known yet goes to the whole group.
+If one common datagram replaces these packets, it lists the numbers of all its destinations. A member that is not listed
 drops a packet unread. Control messages and requests are packets of this layer's kind.
 
-    DT    kind data    seq dst stamp, one of lsns; the only destination: seq lsn dst stamp; for all at once: seq stamp, lsns
-    CTL   our kind     seq lsn; asks = poll; denies that there is more
+    DT    kind data    one copy of several: seq dst stamp, its lsn in `lsns`; the only copy: seq lsn dst stamp; for all: seq stamp lsns
+    CTL   our kind     seq lsn; `asks`: it is a poll; `denies`: requested numbers were never used
     RET   our kind     runs
 
-each with an extension, see `wire.selective`. All numbers are those of the next message and begin with 1, but for
-stamps on the wire: those name the newest message that precedes, and begin with 0.
+each with an extension, see `wire.selective`. All numbers are those of the next message and begin with 1, except in
+stamps on the wire: those name the newest preceding message, and begin with 0.
 """
 
 from collections.abc import Mapping
@@ -51,26 +51,28 @@ from inga.wire import bundle
 from inga.wire.selective import pack, unpack
 
 TWO_WAYS = 0.02
-"""Seconds by which a packet may be overtaken where datagrams for all and datagrams for one go by different sockets."""
+"""The least delay of requests, in seconds, where datagrams for all members and for one take different sockets, and
+overtake each other."""
 
 WHOLE, COVERED, EARLY, SHARE, EARLY_SHARE = range(5)
-"""Rows of what we have of a member that is gone: a message and one of its destinations; the number below which we have
-all; a message that was delivered as it came, of which the whole stamp is not known, and one of its destinations. Of a packet
-in shares each destination has something else: then all who have some that was for another member, too, lend it that."""
+"""Kinds of rows in our holdings of a departed member. WHOLE: a message and one of its destinations. COVERED: the number below which
+we have all its messages to us. EARLY: a message that was delivered on arrival and whose full stamp is not known, and one of its
+destinations. SHARE and EARLY_SHARE: the same of packets in shares, of which each destination has other messages: all members that
+have messages which were also for another member lend it these."""
 
 NOTE_BYTES = 8
-"""Bytes reckoned for a message that may be under way to others, of which a packet tells."""
+"""Bytes reckoned for each note on a packet, which names a message that may be in flight to another member."""
 
 NO_MORE: list[Any] = [(), None, b""]
-"""What only data packets have in their extensions, where they have nothing of it."""
+"""The fields of an extension that only data packets have, when they are absent: lsns, notes, places."""
 
 STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
-"""For each level, the step of a trace that says it was reached."""
+"""For each level, the step of the trace row that records it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Sco(MachineOrder[ScoMachine]):
-    """Order, repair, flow and confirmation for messages to any members."""
+    """Order, repair, flow control and confirmation for messages to any members."""
 
     name = "sco"
     id = 4
@@ -86,7 +88,7 @@ class Sco(MachineOrder[ScoMachine]):
         machine: type[ScoMachine] = ScoMachine,
         **said: Any,
     ) -> None:
-        """Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
+        """If one datagram can reach all members (`multicast`), it replaces copies from `multicast_from` remote
         destinations on; 0: never, since copies were cheaper wherever that was measured. Times are in seconds."""
         MachineOrder.__init__(self, deliver=deliver, machine=machine, **said)  # compiled, super() takes no **
         made = self._settings
@@ -107,17 +109,18 @@ class Sco(MachineOrder[ScoMachine]):
         self._everybody = (1 << len(view)) - 1
         self._acting = False
         self._heard = 0  # number of our newest message that at least one destination has accepted
-        self._prompt: set[int] = set()  # senders of partial bundles, which wait for our confirmation
-        # Messages of members that are gone, by number, then by the member that lent them.
+        self._prompt: set[int] = set()  # senders of partial bundles that wait for our confirmation
+        # Lent messages by departed member, then by number, then by the member that lent them.
         self._lent: dict[int, dict[int, dict[int, Packet]]] = {}
         self._early: dict[
             int, dict[int, ScoMessage]
-        ] = {}  # delivered before what their sender sent before them
-        self._borrowed: dict[int, set[int]] = {}  # of these, what others lent us
-        self._conforms = False  # of members that are gone, we have ordered what any member has
+        ] = {}  # delivered on arrival, while earlier messages of their senders are missing
+        self._borrowed: dict[int, set[int]] = {}  # the numbers of those that other members lent us
+        self._conforms = False  # of departed members, we have ordered what any member has ordered
 
     def _noted_max(self, members: int) -> int:
-        """Notes may take an eighth of a datagram. There is one at most for each destination and source."""
+        """The most notes on a packet: they may take an eighth of a datagram, and there is at most one for each
+        destination and source."""
         most: int = self._settings.noted_max
         return min(most, self.stack.datagram_max // (8 * NOTE_BYTES), members * (members - 1))
 
@@ -133,7 +136,7 @@ class Sco(MachineOrder[ScoMachine]):
             bodies = [packet.body] if packet.shares is None else [s.body for s in packet.shares.values()]
             size = charged(max(map(len, bodies)) + HEADER_MAX)
             self.machine.request(dst | me if self.echo else dst, packet, size)
-        if not self._acting:  # else it leaves after the events before it
+        if not self._acting:  # otherwise the packets leave after the events that are being carried out
             self._run()
 
     def turn(self) -> None:
@@ -159,7 +162,7 @@ class Sco(MachineOrder[ScoMachine]):
             if reason is not None:
                 self.stack.reject(reason, packet)
                 continue
-            packet.keep()  # another member may have to borrow it, long after the reader's buffer was used again
+            packet.keep()  # another member may borrow it, long after the reader's buffer was reused
             if packet.partial and self._is_first(message):
                 self._prompt.add(packet.src)
         machine.stages()
@@ -170,11 +173,11 @@ class Sco(MachineOrder[ScoMachine]):
         super().gone(member)
 
     def bereft(self, member: int) -> None:
-        self._conforms = False  # when somebody is gone in the middle of a change, it begins again
+        self._conforms = False  # if a member departs during a view change, the change begins again
         self.machine.forgo(member)
         if self.stack.views.follow:
             self.machine.hurry()
-        else:  # there is no cut at which all drop the same
+        else:  # no view change follows, so there is no cut at which all drop the same
             self.machine.free(member, self.machine.covered[member])
         self._run()
 
@@ -185,8 +188,11 @@ class Sco(MachineOrder[ScoMachine]):
         return not self.machine.is_settled
 
     def conform(self, most: list[int]) -> None:
-        """What a member that is gone sent to others as well may lack nothing there, and only here what was for some: if one of
-        them has ordered it, or anything later, it goes on here, too. The rest follows something that is lost, and is dropped."""
+        """Order the held messages of each departed member up to the number in `most`, and drop the others.
+
+        A lost message that such a message follows may have been for this member and not for another destination, which then has
+        ordered it. Messages up to the highest number that any member has ordered are therefore ordered here, too. The others follow
+        lost messages."""
         self._conforms = True
         for gone in sorted(self.stack.left):
             self.machine.free(gone, most[gone])
@@ -196,38 +202,39 @@ class Sco(MachineOrder[ScoMachine]):
         self.machine.settle_gone()
         self._run()
 
-    # What drivers want, and what a change of the order needs
+    # For drivers, and for view changes
 
     def sent(self) -> list[int]:
-        """The number of our newest message to each member; our own entry counts all of them."""
+        """The number of our newest message to each member. Our own entry is that of our newest message to any."""
         return list(self.machine.last_to)
 
     def has(self, counts: list[int]) -> bool:
-        """Whether all these messages came and are confirmed: no message waits here any more. Before all conform, others may
-        wait, for want of what nobody has, and not confirm."""
+        """Whether so many messages of each member arrived, and all are confirmed, so that no message waits here any more. Before
+        `conform`, messages may wait for those that no member has: other members may then wait as well, and not confirm."""
         machine = self.machine
         come = all(machine.covered[m] > count for m, count in enumerate(counts) if m != machine.me)
         return come and (machine.is_settled or (machine.is_spent and not self._conforms))
 
     def closed(self) -> None:
-        """A view ends only when all members have all we sent, also those whose confirmations did not come."""
+        """Settle all receipts: a view ends only when all members have all our messages, also those whose
+        confirmations did not arrive."""
         for own in self.machine.unreleased.values():
             if own.body.receipt is not None:
                 own.body.receipt.reach("confirmed")
 
-    # Lending messages of a member that is gone. Numbers of a link mean nothing to other members, so messages are known
-    # by their senders' numbers here, and lent with their whole stamps. Where messages are delivered as they come, some may
-    # have one of which nobody can know the whole stamp, since nobody has the message before it on a link. It is lent
-    # without a stamp, and delivered: then all have it, or none.
+    # Lending messages of a departed member. The numbers of a link mean nothing to other members, so here messages are known
+    # by `seq`, and lent with their full stamps. If messages are delivered on arrival (level `received`), some members may
+    # have one whose full stamp nobody can compute, since the message before it on the link is missing. It is lent
+    # without a stamp, and delivered: then all destinations have it, or none.
 
     def count(self) -> int:
         return 0
 
     def come(self, counts: list[int]) -> bool:
-        return True  # `has` knows which messages are missing
+        return True  # `has` knows whether messages are missing
 
     def holdings(self, member: int) -> Holdings:
-        """The destinations of each message that we have, and the number up to which we have all."""
+        """Rows with the destinations of each message that we have, and the number below which we have all messages to us."""
         early, kept = self._early.get(member, {}), self.machine.kept(member)
         return [
             *rows_of(kept.values(), WHOLE, SHARE, len(self.stack.view)),
@@ -238,7 +245,7 @@ class Sco(MachineOrder[ScoMachine]):
     def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
         lenders: dict[int, dict[int, list[int]]] = {
             member: {} for member in held
-        }  # by who lacks it, then number
+        }  # by the member that lacks the message, then by number
         covered = dict.fromkeys(held, 1)
         told = [(member, *row) for member, rows in sorted(held.items()) for row in rows]
         is_whole = {seq for _, seq, _, kind in told if kind == WHOLE}
@@ -264,7 +271,8 @@ class Sco(MachineOrder[ScoMachine]):
         }
 
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
-        """Messages that others lend us are taken once all have come, in their sender's order."""
+        """By lender, the messages that are to be lent to us and have not arrived. Once all have arrived, accept them in
+        their sender's order."""
         covered, lent = self.machine.covered[member], self._lent.get(member, {})
         has_taken = self._borrowed.setdefault(member, set())
         due = sorted(
@@ -320,7 +328,7 @@ class Sco(MachineOrder[ScoMachine]):
         ]
 
     def _whole(self, message: ScoMessage, to: int) -> Packet:
-        """A packet of what is for a member of the message, with its whole stamp, if that is known, and who lends it."""
+        """A packet with the part of a message that is for the member `to`, its full stamp, if that is known, and us as the lender."""
         packet: Packet = message.body.copy_to(self.me)
         places = placed(packet, len(self.stack.view))
         packet.dst, packet.lsn, packet.stamp = message.dst, 0, None
@@ -338,7 +346,7 @@ class Sco(MachineOrder[ScoMachine]):
 
     @property
     def settled(self) -> bool:
-        """Whether all members that were met have accepted all we sent, and we owe none a confirmation."""
+        """Whether all members that were met have accepted all our messages, and we owe no present member a confirmation."""
         machine = self.machine
         peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
@@ -352,7 +360,7 @@ class Sco(MachineOrder[ScoMachine]):
     # From packets to the machine
 
     def _message(self, packet: Packet) -> ScoMessage | None:
-        """The message in a data packet; None if it is not for us or cannot be right."""
+        """The message in a data packet; None if it is not for us or invalid."""
         me = self.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
         try:
@@ -385,7 +393,7 @@ class Sco(MachineOrder[ScoMachine]):
         )
 
     def _heed(self, packet: Packet) -> str | None:
-        """A control message or a request came. Returns the reason to reject it, if there is one."""
+        """Process a control message or a request. Returns the reason to reject it, if there is one."""
         free, have, acks, *more = unpack(packet.ext or b"", len(self.stack.view))
         if more != NO_MORE:
             return "malformed"
@@ -396,7 +404,7 @@ class Sco(MachineOrder[ScoMachine]):
         return self.machine.asked(ScoNack(packet.src, packet.runs, acks, free, have))
 
     def _is_first(self, message: ScoMessage) -> bool:
-        """Whether we are the destination that answers at once: the next member after the sender."""
+        """Whether we are the destination that confirms at once: the next one in line after the sender."""
         n = len(self.stack.view)
         distances = [(m - message.src - 1) % n for m in range(n) if message.dst >> m & 1 and m != message.src]
         return (self.me - message.src - 1) % n == min(distances, default=-1)
@@ -404,9 +412,9 @@ class Sco(MachineOrder[ScoMachine]):
     # From the machine to packets and rows
 
     def _act(self) -> None:
-        """Act on the machine's events in their order; released packets go up in one batch.
+        """Carry out the machine's events in their order. Released packets are passed up in one batch.
 
-        The news that a message was accepted may let a bundle leave, which is sent after all earlier events.
+        An event that a message was accepted may let a bundle leave, which is sent after all earlier events.
         """
         machine = self.machine
         released: list[Packet] = []
@@ -436,7 +444,7 @@ class Sco(MachineOrder[ScoMachine]):
                 if not own.dst >> self.me & 1 and own.body.receipt is not None:
                     own.body.receipt.reach("confirmed")
             case Heard(seq):
-                if seq > self._heard:  # links are not in step with each other
+                if seq > self._heard:  # members confirm at different speeds
                     self._heard = seq
                     self.stack.chain.acknowledged(seq)
             case Discarded(reason, message):
@@ -496,7 +504,7 @@ class Sco(MachineOrder[ScoMachine]):
             stack.trace.row(*where, deps=message.deps)
 
     def _discard(self, reason: str, message: ScoMessage) -> None:
-        if not message.given:  # else it was delivered on arrival, at the level `received`
+        if not message.given:  # otherwise it was delivered on arrival, at the level `received`
             self.held -= message.size
         elif reason == "left":
             self._early.setdefault(message.src, {})[message.seq] = message

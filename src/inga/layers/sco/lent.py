@@ -1,5 +1,5 @@
-"""Packets of members that are gone, as SCO hands them round. Of a packet in shares each destination has something else:
-whoever has some that was for another member lends it that, and what several lend is joined again."""
+"""Packets of departed members, as SCO lends them. Each destination of a packet in shares has other messages of it: all
+members that have messages which were also for another member lend it these, and it joins what several members lend."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -15,21 +15,21 @@ from inga.wire import bundle, shares
 from inga.wire.selective import pack, unpack
 
 PlacedBody = tuple[int, int, Buffer]
-"""A message of a packet in shares: its place in it, its destinations, and itself."""
+"""A message of a packet in shares: its place in the packet, its destinations, and its body."""
 
 
 def placed(packet: Packet, members: int) -> list[shares.Addressed]:
-    """Of a packet in shares: the place and the destinations of each message that we got."""
+    """The place and the destinations of each message in our share of a packet; empty, if the packet is not in shares."""
     try:
         places = unpack(packet.ext or b"", members).places
         return shares.get(places, members) if places else []
     except WireError:
-        return []  # who is gone cannot be asked any more
+        return []  # invalid; its sender has departed and cannot repeat it
 
 
 def rows_of(messages: Iterable[ScoMessage], whole: int, share: int, members: int) -> Holdings:
-    """What we have, for those who deal it out: a row for each destination of each message; of what kind, if it is `whole`, or
-    a `share`."""
+    """Holdings, by which the leader deals out packets: a row (number, destination, kind) for each destination of each message.
+    The kind is `share` for a packet in shares, otherwise `whole`."""
     rows: Holdings = []
     for message in messages:
         found = placed(message.body, members)
@@ -40,14 +40,14 @@ def rows_of(messages: Iterable[ScoMessage], whole: int, share: int, members: int
 
 
 def fill(packet: Packet, messages: list[PlacedBody], noted: Noted | None, me: int, members: int) -> None:
-    """Let these be the messages of a packet that `me` lends."""
+    """Give a packet that `me` lends these messages, with their places and destinations."""
     packet.payloads, packet.count = [payload for _, _, payload in messages], len(messages)
     places = shares.put([(place, dst) for place, dst, _ in messages], members)
     packet.ext = pack(me, 1, (), (), noted, places)
 
 
 def joined(packets: list[Packet], me: int, members: int) -> Packet:
-    """One packet of all that others lent us of it."""
+    """Join the parts of one packet that other members lent us."""
     found: dict[int, PlacedBody] = {}
     for packet in packets:
         if places := placed(packet, members):

@@ -1,7 +1,7 @@
 """SCO over a network that loses nothing, for schedules that are played move by move: no time passes.
 
-Nothing is asked for again, since every copy arrives by itself, and no sender waits for buffers. Whether a message is
-still to come is asked at once instead of after a while.
+Nothing is requested again, since every copy arrives by itself, and no sender waits for buffers. A member of which a message may
+still arrive is polled at once, not after a delay.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from inga.model.packet import Runs
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LosslessSco(ScoMachine):
-    """Sets no timer."""
+    """An SCO machine that needs no timer."""
 
     @property
     def wake(self) -> float | None:

@@ -1,20 +1,20 @@
-"""Causal order for messages that go to some of the group only: the SCO protocol, as a state machine.
+"""Causal order for messages to subsets of the group: the SCO protocol, as a state machine.
 
-Every message names its own destinations and nothing is sent to anybody else. Three numbers do the work:
-`seq` counts a sender's messages and names them, `lsn` counts those on one link and reveals loss, the stamp
-(`clock` at the send) names the newest message of every member that came before.
+Every message names its own destinations, and nothing of it is sent to other members. It has three kinds of numbers:
+`seq` counts a sender's messages and identifies them, `lsn` counts those on one link and reveals loss, the stamp
+(`clock` at the send) names the newest preceding message of every member.
 
-    received   it came                                      R2
-    accepted   nothing before it on its link is missing     A2
-    causal     nothing that precedes it and is for us is    C2, C3
-    confirmed  every destination is known to have it        F1, F2
+    received   it has arrived                                      R2
+    accepted   nothing before it on its link is missing            A2
+    causal     nothing that precedes it and is for us is missing   C2, C3
+    confirmed  every destination is known to have accepted it      F1, F2
 
-Every number covers strictly smaller ones and begins at 1. The machine is built in three storeys, each using those
-below it alone: `ordering` knows what came in which order, `talking` what is to be said about it, and here messages of
-our own leave.
+Every number covers strictly smaller ones and begins at 1. The machine consists of three classes, of which each is based on the
+one before: `ordering` puts arriving messages in order, `talking` decides which control messages are sent about them, and this
+module sends messages of our own.
 
-From Tachikawa and Takizawa, "Selective causally ordered group communication", sections 3.1 to 3.5; rules and
-corrections are those of docs/protocols/sco.md, whose names of rules appear here.
+From Tachikawa and Takizawa, "Selective causally ordered group communication", sections 3.1 to 3.5. The rules and
+corrections are those of docs/protocols/sco.md, and have the same names here.
 """
 
 from collections import deque
@@ -40,12 +40,12 @@ from inga.model.compiled import mypyc_attr
 from inga.stack.budget import cost_of
 
 SMOOTHING = 8
-"""How many answers the smoothed answer time is averaged over."""
+"""The divisor that smooths the answer time: about so many of the last answers count."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ScoMachine(Talking):
-    """One member. Give it requests, messages and the time; `events` is what that made happen."""
+    """The SCO protocol at one member. Inputs are requests, messages and the time; `events` lists the consequences."""
 
     handlers = "_on_confirm _on_found _on_ask _on_probe _on_poll _on_resend _on_flow".split()
 
@@ -55,28 +55,29 @@ class ScoMachine(Talking):
         self.last_to = [0] * members  # number of our newest message to each member
         self.waiting: deque[tuple[int, Any, int]] = deque()  # PEND: destinations, body, size
         self.window_bytes: float = settings.window_bytes or inf
-        self._hurries = False  # what waits leaves as far as others have room for it, whatever the window says
+        self._hurries = False  # waiting messages leave as far as others have room, whatever the window says
         self.unreleased: dict[int, Own] = {}  # SL
         self._unreleased_in_order: deque[int] = deque()
         self._unreleased_bytes = 0
-        # By destination, copies not known to be accepted.
+        # By destination, the copies that it is not known to have accepted.
         self._outstanding: dict[int, deque[ScoMessage]] = {}
         self._link_version: dict[int, int] = {}  # the version of our clock that was last sent on each link
 
-    # What goes in, besides `receive` and `control`
+    # Inputs, besides `receive` and `control`
 
     def request(self, dst: int, body: Any, size: int = 0) -> None:
-        """S1: send to the members of the bit set, as soon as the flow rule allows."""
+        """S1: send a message to the members of the bit set `dst`, as soon as the flow rule allows."""
         assert dst >= 0 and not dst >> self.members, "destinations are members"
         self.waiting.append((dst, body, size))
 
     def hurry(self) -> None:
-        """The view ends, and nothing more is requested: what waits leaves as far as others have room for it. The window waits until they
-        have accepted messages; what follows a message that is lost they may accept only when all has left."""
+        """The view ends, and nothing more is requested: let waiting messages leave as far as others have room for them. The window
+        would wait until the others accept messages, but messages that follow a lost one may be accepted only after all members
+        have sent everything."""
         self._hurries = True
 
     def asked(self, request: ScoNack) -> str | None:
-        """L2: a member asks for copies that it lacks."""
+        """L2: process a request for copies that a member lacks. Returns the reason to reject it, if there is one."""
         if self._exceeds(request.ack):
             return "forged"
         to = request.src
@@ -86,7 +87,7 @@ class ScoMachine(Talking):
             return "budget"
         if (
             request.runs and request.runs[-1][1] > self.lsn[to]
-        ):  # somebody else spoke of these: say how many there are
+        ):  # never sent: another member claimed them. Say how many there are
             self._tell(to, poll=False, denies=True)
         if not outstanding:
             return None
@@ -98,7 +99,7 @@ class ScoMachine(Talking):
         return "budget" if len(again) < len(lacking) else None
 
     def stages(self) -> None:
-        """C3, F2, L4, the flow rule and L1: run after every event, or after a batch of them."""
+        """C3, F2, L4, the flow rule and L1. Called after every input, or after a batch of them."""
         self._order()
         self._confirm()
         while self.waiting and self._may_send(*self.waiting[0][::2]):
@@ -116,8 +117,8 @@ class ScoMachine(Talking):
             self._alarms.set((FLOW, ALL), self.now + self._pace(self.settings.poll_after))
 
     def leave_out(self, member: int) -> None:
-        """A member is gone: nothing more is expected of it or sent to it. Early messages of it wait for one that will not
-        come on this link; a member that has all in order lends them."""
+        """A member has departed: expect nothing more from it, and send it nothing. Discard its early messages, which wait for one
+        that will not arrive on this link; a member that has accepted them lends them."""
         self.gone.add(member)
         self._underway.leave_out(member)
         for lsn, early in self.early.pop(member, {}).items():
@@ -137,8 +138,8 @@ class ScoMachine(Talking):
             self._alarms.clear((kind, member))
 
     def forgo(self, member: int) -> None:
-        """Missing messages of a member that is gone will not come from anybody: no message waits for them any more, but
-        those of members that are gone as well."""
+        """Missing messages of a departed member will not arrive from any member: let no message wait for them any more, except
+        messages of departed members."""
         self.bereft.add(member)
         self._work += [src for _, src in self._waits.pop(member, ())]
 
@@ -146,7 +147,7 @@ class ScoMachine(Talking):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no message is under way or held and no confirmation is owed: nothing will be sent unasked."""
+        """Whether no message is in flight or held, and no confirmation is owed: nothing will be sent unless it is requested."""
         return not (self.waiting or self.unreleased or not self.is_settled or self.owed_since)
 
     @property
@@ -155,7 +156,7 @@ class ScoMachine(Talking):
         return not (self.waiting or self._is_window_full(0))
 
     def has_all(self, member: int) -> bool:
-        """Whether a member has accepted all that we sent to it."""
+        """Whether a member has accepted all our messages to it."""
         return member not in self._outstanding
 
     def unaccepted_by(self, member: int) -> tuple[int, float]:
@@ -167,21 +168,23 @@ class ScoMachine(Talking):
 
     @property
     def round_trip(self) -> float:
-        """Seconds until a destination has accepted a message of ours, smoothed; 0: nobody knows."""
+        """Seconds until a destination has accepted a message of ours, smoothed; 0: not measured yet."""
         return self._answer_time
 
     @property
     def oldest_unreleased(self) -> int:
-        """LOW: the lowest number of ours that not all destinations have accepted; else the next number."""
+        """LOW: the number of our oldest message that not all its destinations have accepted; otherwise that of our next message."""
         order = self._unreleased_in_order
         while order and order[0] not in self.unreleased:
             order.popleft()
         return order[0] if order else self.seq
 
     def blockers(self) -> list[int]:
-        """The members because of which nothing more can be sent: those that lack the oldest message of a full window, or our
-        oldest message, if the next one is for ourselves alone; else the destinations of the next message with the least
-        room. None, if our own application does not read."""
+        """The members because of which nothing more can be sent.
+
+        If the window is full, or the next message is for ourselves alone: the members that lack our oldest unreleased
+        message. If our own share of the buffers is full: the awaited members. Otherwise the destinations of the next message
+        with the least room."""
         dst, size = self.waiting[0][::2] if self.waiting else (0, 0)
         if self._may_send(dst, size):
             return []
@@ -198,7 +201,7 @@ class ScoMachine(Talking):
     # S2, S3: sending
 
     def _may_send(self, dst: int, size: int) -> bool:
-        """S2, and a bound in bytes where the network needs one."""
+        """S2, and a bound in bytes, if one is set."""
         settings = self.settings
         if dst >> self.me & 1 and self.held[self.me] >= settings.quota:
             return False
@@ -221,13 +224,13 @@ class ScoMachine(Talking):
         return self.free_buffers.get(member, self.capacity)
 
     def _send(self, dst: int, body: Any, size: int) -> None:
-        """S3."""
+        """S3: number and stamp a message, and send its copies."""
         self._alarms.clear((FLOW, ALL))
         own = Own(self.seq, dst, body, size, self.now)
         remote = self._remote(dst)
         together = bool(self.settings.multicast_from) and len(remote) >= self.settings.multicast_from
         if together:
-            # Those that are gone are named, too: else nobody sees that this was for all.
+            # Departed members are named, too: otherwise receivers could not tell that the message was for all.
             own.lsns = tuple([(m, self.lsn[m]) for m in members_of(dst)])
         copies = self._copies(own, remote, together)
         mine = self._copies(own, [self.me], False) if dst >> self.me & 1 else []
@@ -238,7 +241,7 @@ class ScoMachine(Talking):
             self.last_to[member] = own.seq
             self._forget_debt(member)
         for member in self.gone:
-            # It may only seem gone, and hear the next that is for all: then it has to see that it lacks this one.
+            # It may be alive and receive our next datagram for all: then it has to detect that it lacks this message.
             self.lsn[member] += dst >> member & 1
         self.clock[self.me] = self.covered[self.me] = self.seq
         own.remaining = len(remote)
@@ -267,7 +270,7 @@ class ScoMachine(Talking):
             self._confirm()
 
     def _copies(self, own: Own, to: list[int], together: bool) -> list[ScoMessage]:
-        """One copy for each destination, with the changes of our clock and confirmations that its link has not carried yet."""
+        """One copy for each destination, with the clock changes and confirmations that its link has not carried yet."""
         buf = self.buffers_free
         whole = self._changes(0) if together else ()
         reported = self.known_accepted.get(self.me, {})
@@ -298,7 +301,8 @@ class ScoMachine(Talking):
         return copies
 
     def _changes(self, since: int) -> NumberPairs:
-        """The entries of our clock that rose after that version, without our own: (member, its newest message that precedes)."""
+        """The entries of our clock, except our own, that rose after version `since`: (member, the number of its newest
+        preceding message)."""
         changed = []
         for member, version in reversed(self._changed.items()):
             if version <= since:
@@ -308,7 +312,7 @@ class ScoMachine(Talking):
         changed.sort()
         return tuple(changed)
 
-    # L3, L4, Q3: until all destinations have it
+    # L3, L4, Q3: until all destinations have a message
 
     def _learn(self, reporter: int, source: int, upto: int) -> None:
         if source == self.me != reporter and upto > self.accepted_by(reporter, source):
@@ -316,7 +320,7 @@ class ScoMachine(Talking):
         super()._learn(reporter, source, upto)
 
     def _accepted_by_receiver(self, member: int, upto: int) -> None:
-        """L4: a member has accepted our messages below `upto`: they need not be kept for it any more."""
+        """L4: a member has accepted our messages to it below `upto`, so they need not be kept for it any more."""
         outstanding = self._outstanding.get(member)
         while outstanding and outstanding[0].seq < upto:
             self._settle(outstanding.popleft())
@@ -325,7 +329,7 @@ class ScoMachine(Talking):
             del self._outstanding[member]
 
     def _settle(self, copy: ScoMessage) -> None:
-        """A destination has accepted this copy, or has left: the message does not wait for it any more."""
+        """A destination has accepted this copy, or has departed: the message does not wait for it any more."""
         own = copy.own
         assert own is not None
         own.remaining -= 1
@@ -337,8 +341,8 @@ class ScoMachine(Talking):
         self.events.append(Heard(copy.seq))
 
     def _on_resend(self, member: int) -> None:
-        """L3: copies to a member are not known to be accepted for too long. Send the oldest that may be lost again, with a
-        question: its number reveals what else is missing, and its answer replaces a lost confirmation."""
+        """L3: a member is not known to have accepted copies for too long. Send the oldest copy that may be lost again, and poll the
+        member: the number in the poll reveals other losses, and the answer replaces a lost confirmation."""
         outstanding = self._outstanding.get(member)
         if not outstanding:
             return
@@ -362,7 +366,8 @@ class ScoMachine(Talking):
             self.events.append(Copies([copy], [member], again=True))
 
     def _on_flow(self, _: int) -> None:
-        """Q3: no message of ours is under way and still we may not send: ask the destinations for their free buffers."""
+        """Q3: no message of ours is in flight and still we may not send: poll the destinations of the next message for
+        their free buffers."""
         for member in self._remote(self.waiting[0][0]):
             self._poll(member)
         self._alarms.again((FLOW, ALL), self.now, self._pace(self.settings.poll_after))

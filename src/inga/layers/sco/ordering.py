@@ -3,11 +3,12 @@
     early      an earlier message on its link is missing                 R2
     accepted   nothing before it on its link is missing                  A2
     log        nothing that precedes it and is for us is missing either  C2, C3
-    (gone)     every destination is known to have it                     F1, F2
+    (gone)     every destination is known to have accepted it            F1, F2
 
-The *top* of a source is its oldest message that is accepted and not ordered. Work per message is that of its stamp:
-tops that wait for a member are looked at again when that member gets further, and of a stamp only the entries that
-changed since the sender's last message to us count, since that message was ordered first, with its causes. The rules are those of docs/protocols/sco.md.
+The *top* of a source is its oldest message that is accepted and not ordered. The work for a message is proportional to its stamp: a
+top that waits for a member is examined again only when more of that member's messages are ordered or known, and only those entries
+of a stamp count that changed since the sender's previous message to us, since that message was ordered first, with its causes. The
+rules are those of docs/protocols/sco.md.
 """
 
 from collections import deque
@@ -23,30 +24,30 @@ from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 
 LSN_WINDOW = 8192
-"""How far beyond the expected number of a link another may be: no member that keeps its window gets further."""
+"""How far beyond the expected number of a link a number may be: no member that keeps to its window gets further."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ScoOrdering(Machine):
-    """The order one member sees."""
+    """The order at one member: which messages have reached which level."""
 
     def __init__(self, me: int, members: int, settings: ScoSettings) -> None:
         super().__init__(me, members, settings.quota * members, 0.0)
         self.members = members
         self.settings = settings
         self.gone: set[int] = set()
-        # Members that have left and of which no message can come any more, not even lent ones.
+        # Departed members of which no message can arrive any more, not even a lent one.
         self.bereft: set[int] = set()
-        # By member of these, the number up to which its messages go on, although something that precedes them is lost.
+        # By departed member, the number up to which its messages are ordered even if messages that precede them are lost.
         self._freed: dict[int, int] = {}
-        self.ordered = [0] * members  # by member, the number of its newest message in the log, ever
+        self.ordered = [0] * members  # by member, the highest number of its messages that were ever ordered
         # numbers
         self.seq = 1  # SQN: of our next message
         self.expected_lsn = [1] * members  # LRN
         self.covered = [1] * members  # COV
         self.clock = [1] * members  # CSN
-        self.known_accepted: dict[int, dict[int, int]] = {}  # AL, by reporter, then source; else 1
-        self.known_sent: dict[int, int] = {}  # GAP, else 1
+        self.known_accepted: dict[int, dict[int, int]] = {}  # AL, by reporter, then source; 1 if missing
+        self.known_sent: dict[int, int] = {}  # GAP; 1 if missing
         self._version = 0  # counts the changes of our clock, which travels as differences
         self._changed: dict[int, int] = {}  # member -> version of its last change, newest last
         self._past: dict[int, list[int]] = {}  # the last stamp on each link, in full
@@ -54,18 +55,18 @@ class ScoOrdering(Machine):
         self._heard_of: set[int] = set()  # sources of which messages may be missing
         # where messages wait
         self.early: dict[int, dict[int, ScoMessage]] = {}  # STASH, by lsn
-        self.accepted: dict[int, deque[ScoMessage]] = {}  # RRQ; only those that hold something
-        self.log: dict[int, deque[ScoMessage]] = {}  # CRQ by source; only those that hold something
+        self.accepted: dict[int, deque[ScoMessage]] = {}  # RRQ by source; no empty queues
+        self.log: dict[int, deque[ScoMessage]] = {}  # CRQ by source; no empty queues
         # buffers
-        self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
-        # By source: lsn and seq of messages that were received and then evicted.
+        self.free_buffers: dict[int, int] = {}  # BUF; the capacity if missing
+        # By source: the seq, by lsn, of messages that reached the level `received` and were dropped before acceptance.
         self._given_back: dict[int, dict[int, int]] = {}
-        # By destination, the lsn below which all our copies are known to have come.
+        # By destination, the lsn below which all our copies are known to have arrived.
         self._arrived: dict[int, int] = {}
-        # what waits for which member
-        self._work: deque[int] = deque()  # sources whose top is to be looked at again
+        # which messages wait for which member
+        self._work: deque[int] = deque()  # sources whose tops have to be examined again
         self._waits: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
-        self._full: deque[int] = deque()  # sources whose oldest ordered message may be confirmed by now
+        self._full: deque[int] = deque()  # sources whose oldest message in the log may be confirmed by now
         self._behind: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
 
     # What can be asked
@@ -76,11 +77,11 @@ class ScoOrdering(Machine):
         return 1 if row is None else row.get(source, 1)
 
     def missing(self, src: int) -> Runs:
-        """L1: runs of numbers on the link from `src` that were used and have not come."""
+        """L1: the runs of numbers on the link from `src` that are known to have been used and have not arrived."""
         return missing_runs(self.expected_lsn[src], self.early.get(src, ()), self.known_sent.get(src, 1))
 
     def kept(self, src: int) -> dict[int, ScoMessage]:
-        """The messages of a member that not all their destinations are known to have, by number."""
+        """By number, the accepted messages of a member that not all their destinations are known to have accepted."""
         return {m.seq: m for queue in (self.log.get(src, ()), self.accepted.get(src, ())) for m in queue}
 
     def counted(self, src: int) -> int:
@@ -89,20 +90,20 @@ class ScoOrdering(Machine):
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that was accepted is confirmed."""
+        """Whether all accepted messages are confirmed."""
         return not self.log and not self.accepted
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing waits but what follows messages that nobody has: it waits for one that is gone, or for something that
-        does so itself."""
+        """Whether every message that still waits to be ordered follows messages that no member has: it waits for a departed member,
+        or for a message that waits itself."""
         blocked = [self._blocked(queue[0]) for queue in self.accepted.values()]
         return bool(self.bereft) and all(
             each is not None and (each[0] in self.bereft or each[0] in self.accepted) for each in blocked
         )
 
     def awaited(self, level: str = "confirmed") -> list[int]:
-        """The members whose messages or confirmations are missing for messages here to reach that level."""
+        """The members whose messages or confirmations are missing for messages held here to reach that level."""
         if level == "received":
             return []
         found = {m for m in self.known_sent if self.missing(m)}
@@ -113,7 +114,7 @@ class ScoOrdering(Machine):
         return sorted(found - self.gone - {self.me})
 
     def _silent_blockers(self, top: ScoMessage) -> set[int]:
-        """Members that block a top although no message of theirs waits here: they have not said how far they have counted."""
+        """Members that block a top although no message of theirs waits here: they have not reported their newest numbers."""
         lacking = [h for h, seq in top.delta[top.seen :] if self._waits_below(top, h, seq)]
         return {member for member in lacking if member not in self.accepted}
 
@@ -124,7 +125,7 @@ class ScoOrdering(Machine):
     # R2, A2, B1, B2: from the network to `accepted`
 
     def receive(self, message: ScoMessage) -> str | None:
-        """R1, R2, A2: a copy came. Returns the reason to reject it, if there is one."""
+        """R1, R2, A2: process a copy that arrived. Returns the reason to reject it, if there is one."""
         src, lsn = message.src, message.lsn
         expected = self.expected_lsn[src]
         if lsn < expected:
@@ -147,21 +148,22 @@ class ScoOrdering(Machine):
         return None
 
     def take_lent(self, message: ScoMessage) -> None:
-        """Take a message of a member that is gone, lent by another member: as the next on its link, whatever its lsn was."""
+        """Accept a lent message of a departed member as the next one on its link, whatever its lsn was."""
         src = message.src
         message.lsn = self.expected_lsn[src]
         self.expected_lsn[src] += 1
         self._hold(src)
         if (
             message.seq not in self._given_back.get(src, {}).values()
-        ):  # it may have come too early to be accepted
+        ):  # otherwise it was received before, and dropped
             self.events.append(Happened("received", message))
         self._rebuild(message)
         self._merge_clock(message)
         self._enter(message)
 
     def _stash(self, message: ScoMessage) -> bool:
-        """R2 and B2: keep an early message, if there is room. It may evict a later one of its sender."""
+        """R2 and B2: keep an early message, if there is room; it may evict a later one of its sender. False if it is
+        dropped for want of room."""
         src, lsn = message.src, message.lsn
         early = self.early.get(src)
         if early is not None and lsn in early:
@@ -189,7 +191,7 @@ class ScoOrdering(Machine):
         return True
 
     def _accept_in_sequence(self, src: int) -> None:
-        """A2: continuous acceptance."""
+        """A2: accept messages of a source as long as none before them on the link is missing (continuous acceptance)."""
         early = self.early.get(src)
         while early and (message := early.pop(self.expected_lsn[src], None)) is not None:
             if message.seq < self.covered[src]:  # it contradicts an earlier message of this link: forged
@@ -203,8 +205,8 @@ class ScoOrdering(Machine):
             self._enter(message)
 
     def _merge_clock(self, message: ScoMessage) -> None:
-        """From now on the message and whatever precedes it precede what we send. No stamp names its own sender, nor more
-        messages of ours than we have sent: such messages were refused."""
+        """Merge a message and its stamp into our clock: they precede whatever we send from now on. No stamp names its own sender,
+        nor more messages of ours than we have sent: such messages were rejected."""
         src, clock = message.src, self.clock
         self._underway.accepted(message, clock)
         if message.seq >= self.covered[src]:
@@ -223,7 +225,7 @@ class ScoOrdering(Machine):
         self._changed[member] = self._version
 
     def _rebuild(self, message: ScoMessage) -> None:
-        """Give a message its full stamp, and what it says is under way to us."""
+        """Compute a message's full stamp, and extract its notes of messages that may be in flight to us."""
         src = message.src
         past = self._past.get(src)
         if past is None or message.whole:
@@ -236,7 +238,7 @@ class ScoOrdering(Machine):
             message.needs = dict(dict(message.noted).get(self.me, ()))
 
     def _enter(self, message: ScoMessage) -> None:
-        """Append a message to `accepted`, and see whether it is the top of its source."""
+        """Append a message to `accepted`. If it is the top of its source, it will be examined."""
         src = message.src
         queue = self.accepted.get(src)
         if queue is None:
@@ -262,7 +264,7 @@ class ScoOrdering(Machine):
         return any(source == self.me and upto > self.seq for source, upto in ack)
 
     def _cover(self, src: int, seq: int) -> None:
-        """All messages of `src` to us below `seq` have come."""
+        """Note that all messages of `src` to us below `seq` have arrived."""
         if seq > self.covered[src]:
             self.covered[src] = seq
         self._wake(src)
@@ -277,7 +279,7 @@ class ScoOrdering(Machine):
         return inf if member == self.me else self.covered[member]
 
     def _wake(self, member: int) -> None:
-        """Look again at the tops that wait for this member, if it has got far enough for them."""
+        """Let the tops be examined again that wait for this member, if enough of its messages are ordered or known."""
         heap = self._waits.get(member)
         if heap:
             cleared = self._cleared(member)
@@ -285,11 +287,11 @@ class ScoOrdering(Machine):
                 self._work.append(heappop(heap)[1])
 
     def _order(self) -> None:
-        """C3: move tops that are clear of all others, as long as there are any."""
+        """C3: move tops to the log that are clear of all other members, as long as there are any."""
         work = self._work
         while work:
             src = work.popleft()
-            if src not in self.accepted:  # it was freed, and did not wait any more
+            if src not in self.accepted:  # no message of it waits any more: freed, or dropped
                 continue
             top = self.accepted[src][0]
             blocked = self._blocked(top)
@@ -302,7 +304,8 @@ class ScoOrdering(Machine):
             self._wake(src)
 
     def _blocked(self, top: ScoMessage) -> tuple[int, int] | None:
-        """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
+        """C2: the member of the first entry of the stamp that is not clear, and the number below which its messages have to be
+        ordered; None if the top is clear. Entries that were found clear stay so."""
         for at in range(top.seen, len(top.delta)):
             member, seq = top.delta[at]
             due = self._waits_below(top, member, seq)
@@ -313,8 +316,8 @@ class ScoOrdering(Machine):
         return None
 
     def _waits_below(self, top: ScoMessage, member: int, seq: int) -> int:
-        """The number below which messages of a member have to be ordered before `top`, whose stamp names `seq` of it; 0:
-        they are. A member of which nothing waits here counts only as far as something of it may be under way to us."""
+        """The number below which messages of a member have to be ordered before `top`, whose stamp names the member's message `seq`; 0:
+        they are ordered. A member of which no message waits here matters only as far as messages of it are noted as in flight to us."""
         cleared = self._cleared(member)
         if cleared > seq:
             return 0
@@ -329,19 +332,19 @@ class ScoOrdering(Machine):
         return last + 1 if last >= cleared else 0
 
     def _is_orphan(self, top: ScoMessage) -> bool:
-        """Whether a message of a member that is gone stays behind if something that precedes it and is for us is lost.
-        Where its sender did not say what is under way to us, nobody can know that, and it goes on."""
+        """Whether a message stays undelivered if a message for us that precedes it is lost: it is of a departed member, and not
+        freed. If it came without notes, nobody can know whether such a message was for us, and it is delivered."""
         src = top.src
         return src in self.gone and top.needs is not None and top.seq > self._freed.get(src, 0)
 
     def free(self, member: int, upto: int) -> None:
-        """Messages of a member that is gone, up to that number, do not stay behind: another member has ordered them."""
+        """Let the messages of a departed member be ordered up to that number, although messages before them are lost."""
         if upto > self._freed.get(member, 0):
             self._freed[member] = upto
             self._work.append(member)
 
     def drop_orphans(self) -> None:
-        """What still waits for messages that nobody has is lost with them, for all."""
+        """Drop messages of departed members that still wait for messages which no member has. All members drop them."""
         for src in sorted(self.bereft & self.accepted.keys()):
             for message in self.accepted.pop(src):
                 self._let_go(src)
@@ -349,7 +352,7 @@ class ScoOrdering(Machine):
             self._wake(src)
 
     def settle_gone(self) -> None:
-        """Whoever is here has all that anybody has of those who are gone: nobody confirms any more of it."""
+        """Confirm the ordered messages of departed members without waiting for reports: all present members have the same ones."""
         for src in sorted(self.bereft & self.log.keys()):
             queue = self.log[src]
             if queue[0].missing:
@@ -373,11 +376,11 @@ class ScoOrdering(Machine):
         self.events.append(Happened("causal", top))
 
     def _watch_top(self, top: ScoMessage) -> None:
-        """A message has become the top of its source."""
+        """Note that a message has become the top of its source."""
         top.since = self.now
 
     def _report(self, message: ScoMessage) -> None:
-        """C4: a message was accepted, which its sender and its other destinations are to be told."""
+        """C4: note that we have accepted a message, which has to be reported to its sender and its other destinations."""
         self._learn(self.me, message.src, message.seq + 1)
 
     # F1, F2: from `log` to the end
@@ -398,7 +401,7 @@ class ScoOrdering(Machine):
         message.since = self.now
 
     def _learn(self, reporter: int, source: int, upto: int) -> None:
-        """`reporter` has accepted everything of `source` below `upto` that is for it (F1, L4)."""
+        """F1, L4: note that `reporter` has accepted all messages of `source` below `upto` that are for it."""
         row = self.known_accepted.setdefault(reporter, {})
         if upto <= row.get(source, 1):
             return
@@ -429,7 +432,8 @@ class ScoOrdering(Machine):
                 self._leave_log(src)
 
     def _preceded(self, message: ScoMessage) -> tuple[int, int] | None:
-        """The first entry of the stamp that names a message still in the log."""
+        """The member of the first entry of the stamp that names a message still in the log, and the number below which that
+        member's messages have to leave it; None if there is no such entry."""
         for at in range(message.passed, len(message.delta)):
             member, seq = message.delta[at]
             queue = self.log.get(member)
@@ -455,7 +459,7 @@ class ScoOrdering(Machine):
 
 
 def precedes(p: ScoMessage, q: ScoMessage) -> bool:
-    """C1: whether p comes before q, from their numbers alone."""
+    """C1: whether p precedes q, from their numbers alone."""
     if p.src == q.src:
         return p.seq < q.seq
     return p.seq <= q.deps[p.src]

@@ -1,4 +1,4 @@
-"""What the SCO machine is set to, reads and says: settings, messages, and the events they cause."""
+"""The settings, messages and events of the SCO machine."""
 
 from dataclasses import dataclass
 from math import inf
@@ -10,7 +10,7 @@ from inga.model.packet import Runs
 from inga.model.stamp import Deps, Noted
 
 NumberPairs = tuple[tuple[int, int], ...]
-"""(member, number) for the members whose number differs from the one that the reader has already."""
+"""(member, number), for the members whose number differs from the one that the reader knows already."""
 
 ACK_LEVELS = ("causal", "continuous")
 
@@ -18,30 +18,30 @@ ACK_LEVELS = ("causal", "continuous")
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class ScoSettings:
-    """What can be chosen. Times are in the unit of the clock that is passed in."""
+    """The settings of `sco`. Times are in the unit of the clock that is passed in."""
 
     ack_level: str = "causal"  # what a confirmation confirms: causal or continuous acceptance
-    window: int = 256  # messages of ours that not all destinations have accepted (W)
-    window_bytes: int | None = None  # their charged bytes; None = as many as they are
-    quota: int = 256  # messages held per source
-    buffers_per_message: int = 1  # H
-    throttle: bool = True  # keep senders within the free buffers their receivers report
-    confirm_delay: float = 0.005  # k: how long a confirmation waits for company
-    # Messages of one source after which it does not wait; None = half a window, 0 = it always waits.
+    window: int = 256  # our messages from the oldest that not all destinations have accepted, at most (W)
+    window_bytes: int | None = None  # charged bytes of these, at most; None: no limit
+    quota: int = 256  # messages held per source, at most
+    buffers_per_message: int = 1  # buffer units reckoned for each message (H)
+    throttle: bool = True  # keep senders within the free buffers that their receivers report
+    confirm_delay: float = 0.005  # k: how long a confirmation waits to be piggybacked on data
+    # Accepted messages of one source after which a confirmation does not wait; None: half a window, 0: it always waits.
     confirm_every: int | None = None
     nack_delay: float = 0.001  # a missing copy may only have been overtaken
     nack_again: float = 0.01  # T_ret
     resend_after: float = 0.05  # T_rtx
     poll_after: float = 0.05  # T_poll
     probe_after: float = 0.005  # T_probe
-    patience: float = 60.0  # without progress, after which a missing message is lost for good
-    resends_max: int = 16  # copies sent again for one request
-    # Messages that may be under way to others, of which a message tells; with more, receivers ask.
+    patience: float = 60.0  # time without progress after which a missing message is given up
+    resends_max: int = 16  # copies sent again for one request, at most
+    # The most notes of messages that may be in flight to other members, on one message; with more, receivers ask.
     noted_max: int = 256
-    multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
+    multicast_from: int = 0  # from so many remote destinations on, one datagram replaces copies; 0: never
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         check_choice("ack_level", said.ack_level, ACK_LEVELS)
         check_switch("throttle", said.throttle)
         for name in ("window", "quota", "buffers_per_message", "resends_max"):
@@ -58,29 +58,29 @@ class ScoSettings:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ScoMessage:
-    """One copy of a data message: what its sender put on it, and how far it got here."""
+    """One copy of a data message: the fields from its sender, and how far it got at this member."""
 
     __slots__ = (
         "src",
         "dst",  # bit set of its destinations
         "seq",  # which of its sender's messages (sqn)
         "lsn",  # which of its sender's messages to this destination
-        "delta",  # the stamp: (member, newest that precedes) that changed since the message before on this link
-        "whole",  # the stamp is complete, so that it can be read without the message before
-        "noted",  # messages in its past that may not have come to their destinations; None: nobody knows
-        "needs",  # by source, the number of the newest of these that is for us; None: nobody knows
-        "ack",  # (source, expected) of the sources whose messages concern this destination, too
+        "delta",  # the stamp, as (member, newest that precedes) that changed since the link's last message
+        "whole",  # the stamp is complete, so that it can be read without the previous message
+        "noted",  # messages in its past that may not have arrived at their destinations; None: unknown
+        "needs",  # by source, the number of the newest of these that is for us; None: unknown
+        "ack",  # (source, number its sender expects) for sources whose messages concern this destination
         "buf",  # free buffers of the sender
-        "have",  # the lsn its sender expects next from this destination
-        "body",  # the payload, which the machine does not look at
+        "have",  # the lsn that its sender expects next from this destination
+        "body",  # the payload, which the machine does not examine
         "size",  # of our own messages, bytes charged to the window; of others, bytes held here
         "deps",  # the full stamp; rebuilt at acceptance
-        "missing",  # bit set of destinations not known to have accepted it, once it is ordered
-        "seen",  # entries of the stamp whose messages were found to be ordered
-        "passed",  # entries of the stamp whose messages were found to be confirmed
-        "own",  # at its sender: the message all copies belong to
-        "since",  # when it was last sent; here, since when it waits where it is
-        "given",  # it was delivered to the application
+        "missing",  # bit set of destinations not known to have accepted it; set when it is ordered
+        "seen",  # how many entries of the stamp were found to be clear: their messages are ordered
+        "passed",  # how many entries of the stamp were found to name no message that is still in the log
+        "own",  # at its sender: the message of which it is a copy
+        "since",  # at its sender: when it was last sent; else: since when it is a top, or in the log
+        "given",  # whether it was delivered to the application
     )
 
     def __init__(
@@ -125,7 +125,7 @@ class ScoMessage:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Own:
-    """A message of ours, until every remote destination has accepted it."""
+    """A message of ours, kept until every remote destination has accepted it."""
 
     __slots__ = ("body", "dst", "lsns", "remaining", "sent_at", "seq", "size")
 
@@ -136,11 +136,11 @@ class Own:
         self.size = size
         self.sent_at = sent_at
         self.remaining = 0  # remote destinations that are not known to have accepted it
-        self.lsns: NumberPairs = ()  # of all its destinations, if one datagram is for all of them
+        self.lsns: NumberPairs = ()  # (destination, lsn) of all of them, if they get one common datagram
 
 
 class Control(NamedTuple):
-    """A confirmation or a question (CTL). `seq` and `lsn` are those of the next data message."""
+    """A confirmation or a poll (CTL). `seq` and `lsn` are those of its sender's next data message."""
 
     src: int
     seq: int
@@ -153,7 +153,7 @@ class Control(NamedTuple):
 
 
 class ScoNack(NamedTuple):
-    """Please send again (RET)."""
+    """A request to send messages again (RET)."""
 
     src: int
     runs: Runs
@@ -163,13 +163,13 @@ class ScoNack(NamedTuple):
 
 
 class ScoSent(NamedTuple):
-    """A message of ours left the queue and has its number."""
+    """A message of ours left the queue of waiting messages and was numbered."""
 
     own: Own
 
 
 class Copies(NamedTuple):
-    """Copies of one message leave; as one datagram for all of them if `together`."""
+    """Copies of one message leave, if `together` as one datagram for all destinations. `again`: they are repeated."""
 
     copies: list[ScoMessage]
     to: list[int]
@@ -185,7 +185,7 @@ class ScoControlSent(NamedTuple):
 
 
 class Happened(NamedTuple):
-    """A message reached a level here: received, accepted, causal or confirmed; or, of our own, released."""
+    """A message reached a level here: received, accepted, causal or confirmed."""
 
     level: str
     message: ScoMessage
@@ -198,6 +198,7 @@ class Released(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """A destination has accepted our message `seq` and all earlier ones to it; or no remote destination is left."""
+    """A destination has accepted our message `seq` and all our earlier ones to it, or was left out; or the message has no
+    remote destination."""
 
     seq: int

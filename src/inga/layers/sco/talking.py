@@ -1,12 +1,12 @@
-"""The control messages of SCO, and when they are sent: confirmations, requests and questions.
+"""The control messages of SCO, and when they are sent: confirmations, requests and polls.
 
-    confirmation  what we have accepted that concerns its receiver, and our own numbers             K1, K2
-    request       these numbers of your link to us are missing                                      L1
-    question      a confirmation that wants one in return                                           Q1, Q2
+    confirmation  what we have accepted that concerns the receiver, and our own numbers             K1, K2
+    request       the numbers that are missing on the receiver's link to us                         L1
+    poll          a confirmation that asks for one in return                                        Q1, Q2
 
-A stamp names messages that precede, but not whether they are for us. `covered` answers that: whatever a member sends
-us carries its newest number, and if nothing on its link is missing we have all its messages to us up to there. Where
-that answer does not come and a message waits for it, it is asked for (Q1).
+A stamp names preceding messages, but does not say whether they are for us. `covered` does: every message that a member sends
+us carries its newest number, and if nothing on its link is missing, we have all its messages to us up to there. If
+a message waits for such a number, and none arrives, we poll the member (Q1).
 """
 
 from math import inf
@@ -19,48 +19,48 @@ from inga.model.packet import Runs
 from inga.session.alarms import NEVER
 
 SLOWER_MAX = 4.0
-"""Waits are stretched to at most so many times what was set."""
+"""Waits become at most so many times as long as they were set."""
 
 CONFIRM, FOUND, ASK, PROBE, POLL, RESEND, FLOW = range(7)
-"""What alarms are about."""
+"""Kinds of alarms, in the order of `handlers`."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Talking(ScoOrdering):
-    """The order one member sees, and what it says about it."""
+    """The order at one member, and the control messages that it sends about it."""
 
     def __init__(self, me: int, members: int, settings: ScoSettings) -> None:
         super().__init__(me, members, settings)
-        self._answer_time = 0.0  # seconds from sending a copy to the news that it was accepted, smoothed
+        self._answer_time = 0.0  # seconds until we learn that a copy was accepted, smoothed
         # confirmations
-        self.lsn = [1] * members  # LSN: of our next message to each
+        self.lsn = [1] * members  # LSN: of our next message to each member
         self.owed_since: dict[int, float] = {}  # ACC
         self._relevant: dict[int, set[int]] = {}  # by member, the sources whose messages concern it
-        # Of these, the sources of which we accepted more since our last message to that member.
+        # Of these, the sources of which we have accepted messages since our last data message to that member.
         self._due: dict[int, set[int]] = {}
         self._accepted_since: dict[int, int] = {}  # by source, messages accepted since our last message to it
-        self._to_confirm: set[int] = set()  # sources for which that number is large
+        self._to_confirm: set[int] = set()  # sources for which that number has reached `confirm_every`
         every = settings.confirm_every
         self._confirm_every: float = (settings.window + 1) // 2 if every is None else every or inf
         self._told_behind: set[int] = set()
-        # requests and questions
-        # Sources with missing messages: when the last of them came.
+        # requests and polls
+        # By source with missing messages: when we last received anything new about it.
         self._lacking_since: dict[int, float] = {}
-        # Numbers below were asked for before: only the timer asks again.
+        # By source: numbers below this were requested before, and only the timer requests them again.
         self._asked_below: dict[int, int] = {}
         self._to_answer: set[int] = set()
-        self._polled_at: dict[int, float] = {}  # questions not answered yet
+        self._polled_at: dict[int, float] = {}  # when we polled members that have not answered yet
 
-    # What goes in
+    # Inputs
 
     def receive(self, message: ScoMessage) -> str | None:
-        """R1, R2, A2: a copy came. Returns the reason to reject it, if there is one."""
+        """R1, R2, A2: process a copy that arrived. Returns the reason to reject it, if there is one."""
         if message.lsn < self.expected_lsn[message.src]:
             self._owe(message.src)  # a duplicate: its sender may have missed our confirmation
         return super().receive(message)
 
     def control(self, control: Control) -> str | None:
-        """K2: a confirmation or a question came."""
+        """K2: process a confirmation or a poll. Returns the reason to reject it, if there is one."""
         src = control.src
         if control.seq < 1 or control.lsn < 1:
             return "forged"
@@ -84,20 +84,20 @@ class Talking(ScoOrdering):
         return None
 
     def _forget_rumours(self, src: int, lsn: int) -> None:
-        """A member denies that it has used the numbers from there on, of which somebody spoke. If it has by now, it sends
-        them until they are accepted."""
+        """A member denies that it has used the numbers from `lsn` on, which another member claimed: they are not missing. If it
+        has used them by now, it sends them until they are accepted."""
         known = max(lsn, self.expected_lsn[src], max(self.early.get(src, ()), default=0) + 1)
         self.known_sent[src] = known
         self._asked_below[src] = min(self._asked_below.get(src, 1), known)
         self._heard_of.add(src)
 
     def confirm_now(self, member: int) -> None:
-        """Confirm at once, instead of waiting for data to ride on, if a confirmation is owed."""
+        """If a confirmation is owed to a member, send it at once, not piggybacked on later data."""
         if member in self.owed_since:
             self._tell(member, poll=False)
 
     def caught_up(self) -> None:
-        """Our application keeps up again: tell members that may have been told of no free buffers."""
+        """Our application keeps up again: send confirmations to the members to which we may have reported no free buffers."""
         self.is_behind = False
         for member in sorted(self._told_behind):
             self._tell(member, poll=False)
@@ -106,7 +106,7 @@ class Talking(ScoOrdering):
     # C4, K1: confirmations
 
     def _report(self, message: ScoMessage) -> None:
-        """C4: what we accepted is owed to its sender and to all its other destinations."""
+        """C4: owe a confirmation of an accepted message to its sender and to all its other destinations."""
         src = message.src
         concerned = message.dst | 1 << src
         for member in self._remote(concerned):
@@ -129,7 +129,7 @@ class Talking(ScoOrdering):
         self._accepted_since.pop(member, None)
 
     def _on_confirm(self, member: int) -> None:
-        """K1: an owed confirmation has waited in vain for data to ride on."""
+        """K1: send an owed confirmation that could not be piggybacked on data in time."""
         since = self.owed_since.get(member)
         if since is None:
             return
@@ -140,7 +140,7 @@ class Talking(ScoOrdering):
             self._alarms.set((CONFIRM, member), due)
 
     def _tell(self, member: int, *, poll: bool, denies: bool = False) -> None:
-        """CTL, with all we have accepted that concerns its receiver."""
+        """Send a control message (CTL), with all that we have accepted and that concerns its receiver."""
         self._forget_debt(member)
         if self.is_behind:
             self._told_behind.add(member)
@@ -157,9 +157,9 @@ class Talking(ScoOrdering):
     # L1: requests
 
     def _ask(self, src: int) -> None:
-        """L1: RET for what was not asked for before; the timer repeats the rest."""
+        """L1: request (RET) missing messages that were not requested before; the timer repeats requests for the others."""
         runs = self.missing(src)
-        self._lacking_since[src] = self.now  # the caller has seen a new message of this source
+        self._lacking_since[src] = self.now  # the caller has learnt something new about this source
         if not runs or src in self.gone:
             del self._lacking_since[src]
             self._alarms.clear((ASK, src))
@@ -171,7 +171,7 @@ class Talking(ScoOrdering):
             elif (FOUND, src) not in self._alarms:  # the missing message may only have been overtaken
                 wait = self._pace(self.settings.nack_delay, 0.5)
                 self._alarms.set((FOUND, src), self.now + wait)
-        elif (ASK, src) not in self._alarms:  # a message that had come was evicted
+        elif (ASK, src) not in self._alarms:  # a message that had arrived was evicted
             self._alarms.set((ASK, src), self.now + self._pace(self.settings.nack_again, 0.5))
 
     def _ask_for_new(self, src: int, runs: Runs) -> None:
@@ -200,10 +200,10 @@ class Talking(ScoOrdering):
         )
         self._alarms.again((ASK, src), self.now, self._pace(self.settings.nack_again, 0.5))
 
-    # Q1, Q2: questions
+    # Q1, Q2: polls
 
     def _watch_top(self, top: ScoMessage) -> None:
-        """Q1: if the message stays at the top of its queue, the members that block it will be asked."""
+        """Q1: if the message stays at the top of its queue, the members that block it will be polled."""
         super()._watch_top(top)
         self._alarms.sooner((PROBE, ALL), self.now + self._pace(self.settings.probe_after, 0.5))
 
@@ -212,7 +212,7 @@ class Talking(ScoOrdering):
         self._alarms.progress((PROBE, ALL))
 
     def _on_probe(self, _: int) -> None:
-        """Q1: ask the members whose silence has held up a top for long enough."""
+        """Q1: poll the members whose silence has held up a top for long enough."""
         wait = self._pace(self.settings.probe_after, 0.5)
         blockers: set[int] = set()
         ripe, younger = False, NEVER
@@ -230,7 +230,7 @@ class Talking(ScoOrdering):
         self._alarms.sooner((PROBE, ALL), younger)
 
     def _enter_log(self, message: ScoMessage) -> None:
-        """Q2: if the message stays in the log, the members that have not confirmed it will be asked."""
+        """Q2: if the message stays in the log, the members that have not confirmed it will be polled."""
         super()._enter_log(message)
         self._alarms.sooner((POLL, ALL), self.now + self._pace(self.settings.poll_after))
 
@@ -239,7 +239,7 @@ class Talking(ScoOrdering):
         self._alarms.progress((POLL, ALL))
 
     def _on_poll(self, _: int) -> None:
-        """Q2: ask the members that are not known to have accepted a message that has been in the log for long enough."""
+        """Q2: poll the members that are not known to have accepted a message that has been in the log for long enough."""
         wait = self._pace(self.settings.poll_after)
         missing, younger = 0, NEVER
         for queue in self.log.values():
@@ -255,13 +255,13 @@ class Talking(ScoOrdering):
         self._alarms.sooner((POLL, ALL), younger)
 
     def _poll(self, member: int) -> None:
-        """Ask a member, unless its answer to the last question may still come."""
+        """Poll a member, unless its answer to the last poll may still arrive."""
         asked = self._polled_at.get(member)
         if asked is None or asked + self._pace(self.settings.poll_after) <= self.now:
             self._polled_at[member] = self.now
             self._tell(member, poll=True)
 
     def _pace(self, wait: float, answers: float = 2.0) -> float:
-        """A wait that is set, or longer where answers take longer than it was set for: on a busy machine, questions
-        that come too soon only make it busier."""
+        """A wait as it was set, or stretched to `answers` times the usual answer time, if that is longer: on a busy machine, early
+        polls only make it busier."""
         return max(wait, min(answers * self._answer_time, SLOWER_MAX * wait))

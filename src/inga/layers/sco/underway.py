@@ -1,16 +1,16 @@
-"""What a member knows of messages that may still be under way to others: it tells, so that nobody has to ask.
+"""Notes: which messages may still be in flight to other members. Data messages carry them, so that receivers need not ask.
 
-A stamp names messages that precede, but not for whom they were. So a data message also says which messages in its past
-may not have come to which destination. Its receiver waits for those of them that are for itself, and for no others.
+A stamp names preceding messages, but not their destinations. So a data message also notes which messages in its past
+may not have arrived at which destination. Its receiver waits for those that are noted for itself, and for no others.
 
-For each message x to a member k in our past there is a message y to k in our past that is x or comes after it, such
-that k has accepted y, or y is noted here for k. That is enough: k orders nothing of which y is a cause before y, nor y
-before x. It stays true when a message of ours to k takes the place of all that is noted for k, and
-when two members' notes are joined: what one of them knows of and has not noted is not noted by the other any more, since
-then there is something later in its place, or k has it.
+Invariant: for each message x to a member k in our past there is a message y to k in our past, which is x or follows x, such that
+k has accepted y, or y is noted here for k. That suffices: k orders no message that y precedes before y, nor y before x. The
+invariant holds when a message of ours to k replaces all notes for k, and when the notes of two members are joined: a message that
+one of them knows and has not noted is struck out of the notes of the other, since then a later message is noted in its place, or
+k has accepted one.
 
-The rules of what need not be noted are those of Kshemkalyani and Singhal, "Necessary and sufficient conditions on
-information for causal message ordering and their optimal implementation"; that acceptance guards what precedes is
+The rules for what need not be noted are those of Kshemkalyani and Singhal, "Necessary and sufficient conditions on
+information for causal message ordering and their optimal implementation". That an accepted message stands for those that precede it is
 SCO's own.
 """
 
@@ -21,35 +21,35 @@ from inga.model.compiled import mypyc_attr
 from inga.model.stamp import Noted
 
 Notes = dict[int, dict[int, int]]
-"""By destination, then by source: the number of the newest message that may be under way."""
+"""By destination, then by source: the number of the newest message that may be in flight."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Underway:
-    """The notes of one member. Who was told nothing by somebody knows too little, and notes and tells nothing any more: then
-    receivers ask."""
+    """The notes of one member. After it has accepted a message without notes it knows too little, and takes and sends no notes any
+    more: then receivers ask."""
 
     def __init__(self, me: int, most: int) -> None:
-        """`most` messages are told of; with more, or 0, none."""
+        """A message carries at most `most` notes; if there are more, or `most` is 0, it carries none."""
         self._me = me
         self._most = most
         self._notes: Notes | None = {} if most else None
 
     def noted(self) -> Noted | None:
-        """What goes with the next message."""
+        """The notes for our next message; None: it carries none."""
         notes = self._notes
         if notes is None or sum(map(len, notes.values())) > self._most:
             return None
         return tuple([(member, tuple(sorted(notes[member].items()))) for member in sorted(notes)])
 
     def sent(self, seq: int, to: Iterable[int]) -> None:
-        """A message of ours is under way: whatever else is for these members precedes it."""
+        """Note a message of ours for its destinations. It replaces all their other notes, since these messages precede it."""
         if self._notes is not None:
             for member in to:
                 self._notes[member] = {self._me: seq}
 
     def accepted(self, message: ScoMessage, clock: Sequence[int]) -> None:
-        """A message with its whole stamp came, and joins our past, which was `clock` before."""
+        """Join the notes of a message with its full stamp that we accept. `clock` is our past without it."""
         notes = self._notes
         if notes is None:
             return
@@ -76,7 +76,7 @@ class Underway:
         self._notes = joined
 
     def has_accepted(self, member: int, source: int, upto: int) -> None:
-        """A member has accepted everything of a source below that number."""
+        """A member has accepted all messages of a source below `upto`: strike out a note of one of these."""
         notes = self._notes
         if notes and (mine := notes.get(member)) and mine.get(source, upto) < upto:
             del mine[source]
@@ -84,7 +84,7 @@ class Underway:
                 del notes[member]
 
     def leave_out(self, member: int) -> None:
-        """Nothing is under way to a member that is gone."""
+        """Strike out all notes for a departed member."""
         if self._notes:
             self._notes.pop(member, None)
 
