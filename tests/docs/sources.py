@@ -2,14 +2,14 @@
 
 A verdict says how a claim came out, and what its row has to name besides what it says:
 
-    holds            so it is, and breaking it on purpose is seen: `fails`, with the case of a test that has several
+    holds            confirmed, and a test notices if it is broken on purpose: `fails`, with the case of a test that has several
     corrected        built, after a mistake or an omission was mended: `note` says which
     roughly          about as claimed: `note` says what is different
-    not reproduced   measured, and otherwise than claimed
+    not reproduced   measured, with another result than claimed
     not stated       measured, as we derive it; the document says nothing of it
     by construction  as claimed, because the experiment was set up so that it comes out: `note`
     defined          a definition, a model or an assumption that we use as it is
-    told             a sentence that says nothing to be built or measured: `note`
+    told             a sentence with nothing to be built or measured: `note`
     not built        there is no such thing here: `note` says why
 
 `claims` names claims of the experiment that repeats a document. What that says of them, a row says as well: `disagreements`. The
@@ -173,9 +173,9 @@ def page() -> str:
         [
             "# The documents, claim by claim",
             "",
-            "What inga is built from: each section, rule, figure, table, theorem and claim, what does that here, what would notice",
-            "if it were not so, and how it came out. Made from `sources.toml` by `python tests/docs/sources.py`; a test sees that it",
-            "is what the data say, and that every file, function and test it names is there.",
+            "The documents that inga is built from: each section, rule, figure, table, theorem and claim, the code that implements it, the tests",
+            "that would fail if it were not so, and the verdict. Made from `sources.toml` by `python tests/docs/sources.py`; a test verifies that the",
+            "page agrees with the data, and that every file, function and test it names exists.",
             "",
             f"{total} rows: {summary}.",
             "",
@@ -183,9 +183,9 @@ def page() -> str:
             "|---|---|",
             *(f"| {line[4:21].strip()} | {line[21:].strip()} |" for line in meanings),
             "",
-            "Files are below `src/inga`, tests below `tests`. *Broken in* names a test in which the thing is changed on purpose, or what",
-            "was measured is, and that is seen, with its case if it has several; [mutants.md](mutants.md) has more of these. Where a row names claims of `inga lab`, the experiment says",
-            "the same of them, of several the worst, and a test sees that it does.",
+            "Files are below `src/inga`, tests below `tests`. *Broken in* names a test that breaks the thing, or a measured result, on purpose and",
+            "notices it, with its case if it has several; [mutants.md](mutants.md) has more of these. If a row names claims of `inga lab`, the experiment has the",
+            "same verdict, the worst one of several claims, and a test verifies that.",
             *(line for name, rows in found.items() for line in _section(name, rows)),
             "",
         ]

@@ -1,20 +1,20 @@
-"""Do all processes have two messages in the same order? The kernels of `total` and `object`.
+"""Do all processes have any two messages in the same order? The kernels of `total` and `object`.
 
-Messages are dealt out to *parts*, by their sender and number alone, so that all copies of a message are in one
-part. Where a part begins is taken from what one process, the reference, had seen at the end of each of its
-segments. Inside a part every pair of processes is compared exactly, by a running maximum: at a process q, a
-message is *late* if q had something before it that an earlier process p had after it.
+Messages are distributed to *parts*, by their sender and number alone, so that all copies of a message are in one
+part. Parts are bounded by what one process, the reference, had seen at the end of each of its segments. Inside a
+part every pair of processes is compared exactly, by a running maximum: at a process q, a message is *late* if q
+had a message before it that a process p, listed earlier than q, had after it.
 
 Between parts, only those messages matter that lie across: at some process, after the beginning of a later part
 or before the end of an earlier one. Two messages of different parts that are not both across are in the order of
 their parts everywhere. Those that are across are collected and compared by themselves. docs/checks.md has the
 proof.
 
-For `object` two messages concern each other only if their methods conflict, at both processes.
+For `object` two messages are compared only if their methods conflict, at both processes.
 
-Where a group came apart, parts decide by themselves in which order they deliver what was left of their last common view.
-There the same message is another one in each part, so that no two parts are held against each other. For `total` the same
-goes for a process that failed together with the first member of its view, which had said in which order to deliver.
+In a partitioned network, each part of the group decides by itself in which order it delivers the rest of the last common
+view. A message of that view counts as a different message in each part of the group, so that these are not compared with each
+other. For `total` the same applies to a process that failed together with the first member of its view, which determines the order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,13 +32,13 @@ from inga.certify.scan import NEVER
 ACROSS_MAX = 1 << 21  # messages across parts that are compared; beyond that a check stays open
 CAMP = (
     1 << 40
-)  # above all numbers of messages: by how much the same message differs from part to part of a group
-LATE_MAX = 1 << 16  # late rows that a part lists; if it has more, it is asked again for those that matter
+)  # above all message numbers: this times a process's camp is added to them, so that camps are not compared
+LATE_MAX = 1 << 16  # late rows that a part lists; if it has more, it may have to be compared again
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What concerns what: `conflicts[process, one, other]` by codes of methods.
+    """Which messages are compared: `conflicts[process, one, other]`, by codes of methods.
 
     Without methods (`total`) there is one code, and it conflicts with itself.
     """
@@ -47,7 +47,7 @@ class Rules:
     methods: tuple[str, ...]
     conflicts: Bools
     camps: Camps | None = (
-        None  # by process and view, where not all are compared: `camps` and `orders` of `Membership`
+        None  # by process and view, if not all processes are compared: `camps` or `orders` of `Membership`
     )
 
     @classmethod
@@ -58,7 +58,7 @@ class Rules:
     def objects(
         cls, names: Sequence[str], declared: dict[str, list[list[str]]], camps: Camps | None
     ) -> "Rules":
-        """From a manifest: per process, pairs of methods."""
+        """The rules of a manifest, which lists the pairs of methods that conflict per process."""
         methods = sorted({name for pairs in declared.values() for pair in pairs for name in pair})
         conflicts = np.zeros((len(names), len(methods), len(methods)), np.bool_)
         for process, name in enumerate(names):
@@ -76,12 +76,12 @@ class Rules:
         known = {name: code for code, name in enumerate(self.methods)}
         codes = np.array([known.get(name, -1) for name in chunk.methods] or [-1], np.int32)
         found = codes[chunk.method[rows]]
-        return rows[found >= 0], found[found >= 0]  # what is not declared conflicts with nothing
+        return rows[found >= 0], found[found >= 0]  # undeclared methods conflict with nothing
 
 
 def pairs_at(process: str, declared: dict[str, list[list[str]]]) -> list[list[str]]:
-    """The pairs of methods that a manifest lists for a process. A member that joined later is not in the manifest: its
-    copies of objects are as those of others, and so is what it gets itself."""
+    """The pairs of methods that a manifest lists for a process. A process that joined later is not in the manifest: a copy
+    of an object has the pairs of the object's other copies, a member those of the other members."""
     if process not in declared:
         alike = (name for name in declared if _object_at(name) == _object_at(process))
         process = next(alike, process)
@@ -94,7 +94,7 @@ def _object_at(process: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where one process has some messages. `key` is number times processes plus sender: `message_of`."""
+    """Positions of some messages at one process. A `key` is number times processes plus sender: `message_of`."""
 
     process: int
     key: Ints
@@ -104,7 +104,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A late row in full: `process` has `other` first, `against` has `key` first."""
+    """A late row with the row that it contradicts: `process` has `other` first, `against` has `key` first."""
 
     process: int
     key: int
@@ -119,18 +119,19 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is known of a part."""
+    """The result of comparing processes within a part."""
 
     part: int
-    first: Ints  # by process; NEVER where there is nothing
-    last: Ints
+    first: Ints  # position of the first message, by process; NEVER if there is none
+    last: Ints  # of the last one
     late: dict[tuple[int, int], Ints]  # (process, against): keys
     counts: dict[tuple[int, int], int]
     clashes: list[Clash]
 
 
 def boundaries(lines: Sequence[Line], kind: int) -> Ints:
-    """A line per end of a segment of the reference: the highest number of each sender seen by then."""
+    """The highest number of each sender that the reference had seen at the end of each of its segments but the last: a line
+    per segment."""
     reference = max(lines, key=lambda line: sum(_weight(link.summary, kind) for link in line), default=[])
     seen = np.zeros(len(lines), np.int64)
     highs = []
@@ -147,7 +148,7 @@ def _weight(summary: Any, kind: int) -> int:
 
 
 def spread(chunk: Chunk, question: tuple[Rules, Ints]) -> list[tuple[int, Placed]]:
-    """The rows of a chunk, dealt out to parts."""
+    """The rows of a chunk that are compared, by part."""
     rules, highs = question
     rows, codes = rules.rows(chunk)
     parts = part_of(highs, chunk.src[rows], chunk.seq[rows])
@@ -190,13 +191,13 @@ def judge(
 ) -> Judged:
     """Compare all pairs of processes over the messages of one part.
 
-    `counted` are messages that were found late before, by process; `asked` the only ones that matter.
+    `counted`: keys that were counted as late before, by process; they are left out. `asked`: if given, no other keys are reported.
     """
     n = len(rules.conflicts)
-    here = sorted({each.process for each in found})  # a column each: most may have nothing of this part
+    here = sorted({each.process for each in found})  # a column each; most may have no message of this part
     rules = replace(rules, conflicts=rules.conflicts[here])
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(each.key for each in found)]))
-    positions = np.zeros((len(keys), len(here)), np.int64)  # 0: not there
+    positions = np.zeros((len(keys), len(here)), np.int64)  # 0 if a process does not have the message
     codes = np.zeros(len(keys), np.int32)
     orders: list[Ints] = []
     first, last = np.full(n, NEVER), np.zeros(n, np.int64)
@@ -205,7 +206,7 @@ def judge(
         key = np.concatenate([np.empty(0, np.int64), *(each.key for each in mine)])
         pos = np.concatenate([np.empty(0, np.int64), *(each.pos for each in mine)])
         code = np.concatenate([np.empty(0, np.int32), *(each.code for each in mine)])
-        # What is delivered again is the business of integrity.
+        # Only the first delivery of a message counts: repeated ones are reported by `integrity`.
         firsts = np.sort(np.unique(key, return_index=True)[1])
         at = np.searchsorted(keys, key[firsts])
         positions[at, column], codes[at] = pos[firsts], code[firsts]
@@ -226,7 +227,7 @@ def judge(
 
 
 def _named(judged: Judged, processes: list[int]) -> Judged:
-    """The same, by processes instead of columns."""
+    """The same, with processes in place of their columns."""
 
     def named(pair: tuple[int, int]) -> tuple[int, int]:
         return processes[pair[0]], processes[pair[1]]
@@ -241,14 +242,14 @@ def _named(judged: Judged, processes: list[int]) -> Judged:
 
 
 def _late(rules: Rules, process: int, positions: Ints, codes: Any) -> Bools:
-    """Rows are in the order of this process; columns are the processes before it, so each pair is seen once."""
+    """Which rows are late, in the order of this process, against each process before it, so that each pair is compared once."""
     there = positions[:, :process]
     late = np.zeros(there.shape, np.bool_)
     for other in range(rules.conflicts.shape[1]):
         earlier = np.where((codes == other)[:, None], there, 0)
         before = np.zeros_like(earlier)
         np.maximum.accumulate(earlier[:-1], axis=0, out=before[1:])
-        # Here and there: conflicts[process] and conflicts[against], for the code of each row.
+        # Methods conflict at both processes: conflicts[process] and conflicts[against], for the code of each row.
         minded = rules.conflicts[process, codes, other][:, None] & rules.conflicts[:process, codes, other].T
         late |= minded & (there > 0) & (there < before)
     return late
@@ -278,7 +279,7 @@ def _note(
 
 
 def _clash(rules: Rules, process: int, peer: int, row: int, keys: Ints, positions: Ints, codes: Any) -> Clash:
-    """The row, and what came last before it that the other process has after it."""
+    """A late row, with the last row before it that the other process has after it."""
     pair = rules.conflicts[process, codes[row]] & rules.conflicts[peer, codes[row]]
     other = int(np.flatnonzero((positions[:row, peer] > positions[row, peer]) & pair[codes[:row]])[-1])
     methods = (rules.methods[codes[other]], rules.methods[codes[row]]) if rules.methods else ()
@@ -309,7 +310,7 @@ class Edges:
         return cls(ended, begun)
 
     def processes(self, judged: Sequence[Judged]) -> set[int]:
-        """Where parts overlap."""
+        """The processes at which parts overlap."""
         found: set[int] = set()
         for each in judged:
             over = (each.first < self.ended[each.part]) | (each.last > self.begun[each.part])
@@ -338,7 +339,7 @@ def places(chunk: Chunk, question: tuple[Rules, Ints]) -> Placed:
 
 
 class Agreement:
-    """The whole comparison: one pass in which rows meet by part, and two looks at what lies across."""
+    """The whole comparison: one pass that brings rows together by part, and two over messages that lie across parts."""
 
     def __init__(self, lines: Sequence[Line], rules: Rules, source: Any, listed_max: int) -> None:
         self._lines = lines
@@ -348,7 +349,7 @@ class Agreement:
         self.open: str | None = None  # why it cannot be decided
 
     def clashes(self) -> Iterator[tuple[tuple[int, int], int, list[Clash]]]:
-        """By process and the one it is held against: how many late rows, and the first of them."""
+        """For each two processes that disagree: the pair, how many rows are late, and the first of them."""
         rules, listed_max = self._rules, self._listed_max
         highs = boundaries(self._lines, rules.kind)
         questions = [
@@ -373,7 +374,7 @@ class Agreement:
             yield pair, counts[pair], sorted(shown[pair], key=lambda clash: clash.pos)[:listed_max]
 
     def _across(self, judged: list[Judged], highs: Ints) -> list[Judged]:
-        """What is late only if messages of several parts are compared."""
+        """The messages that are late only if those of several parts are compared."""
         edges = Edges.of(judged, len(highs) + 1, len(self._lines))
         overlapping = edges.processes(judged)
         links = [link for line in self._lines for link in line if _weight(link.summary, self._rules.kind)]
@@ -398,7 +399,7 @@ class Agreement:
         return [judge(-1, across_parts, self._rules, self._listed_max, counted=counted)]
 
     def _counted(self, judged: list[Judged], questions: list[tuple[int, Any]], keys: Ints) -> dict[int, Ints]:
-        """By process, which of these messages are late in their own part already: a row is counted once."""
+        """By process, the messages that are late within their own part already, so that each row is counted once."""
         if any(len(each.late[pair]) < count for each in judged for pair, count in each.counts.items()):
             rules = self._rules
 

@@ -1,8 +1,8 @@
-"""All or nobody: a message that one surviving destination delivered is delivered at all of them, and nothing
+"""All or none: a message that one surviving destination delivered is delivered at all of them, and no message
 counts as confirmed that some destination never accepted.
 
-If what was sent and what was delivered and accepted have equal sums everywhere, there is nothing to look for. Only
-the sources for which some sum differs are looked at, a range of their numbers at a time.
+If the sums of sends, deliveries and acceptances are equal everywhere, there can be no violation. Only the messages
+of sources for which some sum differs are compared, a range of their numbers at a time.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class _Judge:
                     yield from self._bad(sends, refuted, destination, source, told, "confirm")
 
     def _is_told(self, process: int, destination: int, view: int) -> bool:
-        """Whether what a process says of everybody is about this destination too."""
+        """Whether a confirmation at a process covers this destination too: only if both are in the same part of the group."""
         return self._membership.is_together(process, destination, view)
 
     def _bad(

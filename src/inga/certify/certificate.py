@@ -4,7 +4,7 @@
     2  let the judge of each check that is asked for look      at chunks that the summaries make suspect
     3  explain: what came too early, by which chain, and why   a few segments
 
-Who reads chunks and where the work is done is the business of a `Source`: a list in memory, files, Spark.
+A `Source` reads chunks and decides where the work is done: for a list in memory, for files, on Spark.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ def certify(
     explained: bool = True,
     seen: Sequence[int] = (),
 ) -> Certificate:
-    """Answer the checks of these names. Of a trace that is `growing`, a newcomer may be named before anybody has
-    written a vector with room for it. Without being `explained`, violations are counted and nothing else. `seen`: by
-    process, the position up to which somebody knows the violations, who is shown later ones first."""
+    """Answer the checks of these names. In a trace that is `growing`, a newcomer may be named before any vector has room
+    for it. If not `explained`, violations are only counted. `seen`: by process, the position up to which violations
+    were shown before; later ones are shown first."""
     keys = Keys.draw(len(source.processes), seed)
     questions = [(segment, keys) for segment in range(len(source.segment_names))]
     found = source.map("segments read", work.summarise, questions)

@@ -1,8 +1,8 @@
 """The shortest causal chain between two messages, for a person to follow.
 
-The search goes backwards from the effect. What its sender had received before sending it is one hop away, what
-the senders of those had received before is two, and so on. Of each process only the latest message matters, since
-whatever precedes an earlier one precedes it too; so a hop looks at one place of each process, not at all rows.
+The search goes backwards from the effect. The messages that its sender had received before sending it are one hop
+away, those that their senders had received before are two, and so on. Of each process only the latest message matters,
+since whatever precedes an earlier one precedes it too; so a hop reads one place of each process, not all rows.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class Chains:
         self._receipt = receipt
 
     def find(self, cause: MessageId, effect: MessageId) -> list[Step]:
-        """From the send of the cause to the send of the effect; empty if nothing links them."""
+        """The chain from the send of the cause to the send of the effect; empty if nothing links them."""
         path = self._path(cause, effect)
         if path is None:
             return []
@@ -74,7 +74,7 @@ class Chains:
         return [step for step in steps if step is not None]
 
     def reached(self, message: MessageId, step: str, *, besides: int, view: int | None) -> Step | None:
-        """Where somebody other than its sender and one process has come so far with a message, the first of them."""
+        """The row with this step about a message at the first process that has one, leaving out the sender and `besides`."""
         source, seq = message
         bit = _BITS[step]
         for process, line in enumerate(self._lines):
@@ -96,7 +96,7 @@ class Chains:
         return bool(summary.delivered_low[source] <= seq <= summary.delivered_high[source])
 
     def _shortened(self, path: _Node, cause: MessageId) -> _Node:
-        """The cause itself as first message, if it was received in time and not only a later one."""
+        """The path with the cause itself as its first message, if the next sender received it in time, and not only a later one."""
         if path.then is None:
             return path
         sent = self._sent(*path.then.message)
@@ -167,7 +167,7 @@ class Chains:
         return Step(source, int(chunk.pos[row]), self.sent, (source, seq))
 
     def _received(self, process: int, message: MessageId) -> Step | None:
-        """The receipt of a message at a process: in the first chunk that saw so high a number."""
+        """The receipt of a message at a process. Chunks that received only lower numbers are not read."""
         source, seq = message
         for link in self._lines[process]:
             if self._highest(link.summary)[source] >= seq:
@@ -181,7 +181,7 @@ class Chains:
 
 
 class RequestChains(Chains):
-    """The same for requests: one that an object began with may be a cause of those that it makes."""
+    """Chains of requests: a request that an object began to execute may be a cause of the requests that it makes."""
 
     sends, sent = REQUEST, "request"
     receipts = START

@@ -1,7 +1,7 @@
-"""The checks, one record each. Whatever lists them, commands, manifests, reports or pages, asks here.
+"""The checks, one record each. Commands, manifests, reports and pages all list them from here.
 
-Judges compute with numpy, and are loaded when one is called: a member that only writes down what it claims starts
-without. docs/extending.md says how to add a check.
+Judges compute with numpy, and are imported when one is called, so that a member that only records which checks it
+claims starts without numpy. docs/extending.md says how to add a check.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ Judge = Callable[["Evidence"], "Iterable[Bad]"]
 
 
 class Needs(Enum):
-    """What a trace must tell of, or a check has nothing to judge. The value says why it stays open then."""
+    """The rows without which a check has nothing to judge. The value says why the check then stays undecided."""
 
     MESSAGES = "no message was sent or delivered"
     SENDS = "no message was sent"
@@ -37,28 +37,28 @@ class Needs(Enum):
 class WhileGrowing(Enum):
     """When a check is judged while its trace is still being written."""
 
-    EVERY_LOOK = "at every look"  # what is wrong can never be put right again
+    EVERY_LOOK = "at every look"  # later rows cannot undo a violation
     NOW_AND_THEN = (
         "when nothing new has come, and when the trace has grown by half"  # the same, but it costs more
     )
-    AT_THE_END = "at the end"  # what is missing may still come
+    AT_THE_END = "at the end"  # missing rows may still be written
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One statement about a trace, and who decides whether it holds."""
+    """One statement about a trace, and the judge that decides whether it holds."""
 
     name: str
     statement: str
-    counted: str  # what `violations` are the number of
+    counted: str  # what `violations` counts
     judge: Judge
     needs: Needs = Needs.MESSAGES
-    columns: tuple[str, ...] = ()  # of a trace, beside those that every check reads
+    columns: tuple[str, ...] = ()  # of a trace, besides those that every check reads
     growing: WhileGrowing = WhileGrowing.AT_THE_END
 
 
 def _in(module: str, name: str) -> Judge:
-    """A judge in a module of this room that is loaded when it is called."""
+    """A judge in a module of this package that is imported when the judge is called."""
 
     def judge(evidence: "Evidence") -> "Iterable[Bad]":
         found: Iterable[Any] = getattr(import_module(f"inga.certify.{module}"), name)(evidence)
@@ -168,7 +168,7 @@ CHECKS = {check.name: check for check in _ALL}
 
 
 def check_names(names: Iterable[str], besides: str = "") -> None:
-    """Refuse what no check is called; one word may mean something else."""
+    """Raise `UsageError` for a name that no check has; one word, `besides`, may mean something else."""
     for name in names:
         if name not in CHECKS and name != besides:
             known = [*CHECKS, besides] if besides else list(CHECKS)

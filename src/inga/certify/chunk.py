@@ -1,8 +1,8 @@
 """A chunk: a contiguous run of one process's rows, as plain numpy arrays.
 
 Only the rows that matter to the checks are kept: sends, deliveries, the receipts that make a message a cause,
-acceptances and confirmations, imported events. Of control rows the times are kept, if somebody wants them. What else a segment
-holds is counted and forgotten.
+acceptances and confirmations, imported events. Of control rows the times are kept, if a check needs them. All other rows
+of a segment are only counted.
 """
 
 from collections.abc import Iterable
@@ -16,34 +16,34 @@ from numpy.typing import NDArray
 from inga.model.errors import TraceError
 
 SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT, EVENT, START, REQUEST = 1, 2, 4, 8, 16, 32, 64, 128, 256
-"""What a row is: bits, since a delivery may be the receipt as well. GRANT: a view, whose vector is what
-the process knows from the outset: bases of a newcomer, or all that was sent in closed views. EVENT: imported,
-so `seq` and `deps` count events and not messages. START: an object began to work on a request. REQUEST: that
-request was made. Both are kept if methods are read."""
+"""What a row is: bits, since a delivery may be the receipt as well. GRANT: a view row, whose vector is what
+the process knows from then on: the first numbers of a newcomer, or all messages sent in closed views. EVENT: an imported
+event, so that `seq` and `deps` count events and not messages. START: an object began to execute a request. REQUEST: that
+request was made. Both are kept only if methods are read."""
 
 PROGRESS = frozenset("send accept causal confirm acknowledge deliver take".split())
-"""Steps that bring a message further: as long as they come, control traffic has a reason."""
+"""Steps by which a message makes progress: as long as there are any, control traffic is justified."""
 
 CHATTER = ("control", "poll", "nack", "repair")
 """Steps of control traffic, in the order of their codes in `Clocked`."""
 
 NEVER_YET = -(2**63)
-"""Time of the last of no rows."""
+"""The latest time where there are no rows."""
 
 EVERYBODY = -1
-"""In `Chunk.dst`: all others of the view, not a set."""
+"""In `Chunk.dst`: the send is for all other members of the view, not for a set of processes."""
 
 JUDGED_COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "peer", "n")
 """What the checks need of a trace."""
 
 METHOD_COLUMN = "op"
-"""If this is read, the requests of objects are kept too."""
+"""The column of methods. If it is read, the requests of objects are kept too."""
 
 PLACE_COLUMN = "ref"
-"""What is read again to name the lines of a log that was imported."""
+"""The column that is also read when a segment is read again to name the lines of an imported log."""
 
 VIEW_COLUMNS = ("pos", "view", "peer", "dst")
-"""What a view row says: its place, the view's number, who led the change to it, who is in it."""
+"""What a view row says: its position, the view's number, the leader of the change to it, its members."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -51,21 +51,21 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Clocked:
-    """When a chunk's messages last got further, and when its process sent control traffic, in nanoseconds."""
+    """When a message last made progress in a chunk, and when its process sent control traffic, in nanoseconds."""
 
     progress: int
     pos: Ints
     time: Ints
     what: NDArray[np.uint8]  # which of CHATTER
-    first: int  # position of the first row,
-    times: Ints  # and the times of all
+    first: int  # position of the first row of the segment,
+    times: Ints  # and the times of all its rows
 
     @property
     def last(self) -> int:
         return int(self.time.max(initial=NEVER_YET))
 
     def is_back(self, before: int = NEVER_YET) -> Bools:
-        """Which rows have an earlier time than one before them, of which the latest is given."""
+        """Which rows have an earlier time than some row before them; `before` is the latest time before the chunk."""
         highest = np.maximum.accumulate(np.append(before, self.times))[:-1]
         found: Bools = self.times < highest
         return found
@@ -73,13 +73,13 @@ class Clocked:
 
 @dataclass(frozen=True, slots=True)
 class InstalledView:
-    """A view row. Whoever led the change to a view is in it, and installs one view of each number: so both together
-    tell the views of a group apart, also where parts of it went on with views of one number."""
+    """A view row. The leader of the change to a view is a member of it, and installs only one view of each number. So number and
+    leader together identify a view, even if several parts of a group went on with views of the same number."""
 
     pos: int
     number: int
-    leader: int = -1  # by process; -1 if the row does not say who led, as in a trace of others
-    members: frozenset[int] | None = None  # by process, if the row says who they are
+    leader: int = -1  # index of a process; -1 if the row names no leader, as in a trace of another system
+    members: frozenset[int] | None = None  # indices of processes, if the row lists them
 
     @property
     def key(self) -> tuple[int, int]:
@@ -104,13 +104,13 @@ class Chunk:
     sets: Bools
     payloads: int = 0  # application messages in the sends
     width: int = 0  # processes that the file's vectors had room for
-    left: bool = False  # the process says that it left,
-    settled: bool = False  # and that the others had all it sent by then
+    left: bool = False  # a row of the process says that it left,
+    settled: bool = False  # and that all members had everything it had sent
     crashed: bool = False  # or that it crashed
     flushed: int = -1  # the last view it helped to close
     clocked: Clocked | None = None  # if times were read
-    refs: Any = None  # where rows come from, as an Arrow column, if that was read
-    views: tuple[InstalledView, ...] = ()  # that it says it installed
+    refs: Any = None  # file and line of each row in an imported log, as an Arrow column, if that was read
+    views: tuple[InstalledView, ...] = ()  # the view rows
     methods: list[str] = field(default_factory=list)  # names, if they were read
     method: NDArray[np.int32] | None = None  # of each row: which of `methods`
 
@@ -122,15 +122,15 @@ class Chunk:
         return len(self.pos)
 
     def is_known(self) -> Bools:
-        """The rows from which the process knows more: its sends, receipts from others, and views that
-        begin with what had been sent before."""
+        """Which rows add to what the process knows: its sends, receipts of messages of others, and views whose
+        vector says what had been sent before."""
         foreign: Bools = ((self.kind & RECEIPT) != 0) & (self.src != self.process)
         own: Bools = (self.kind & (SEND | GRANT)) != 0
         return foreign | own
 
 
 def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, width: int = 0) -> Chunk:
-    """The chunk of a table that the trace's reader made: types are right, vectors have n entries, or were not read."""
+    """The chunk of a table that comes from the trace's reader: types are right; vectors have n entries, or were not read."""
     kinds, flushed, views = _kinds(table, receipt)
     leaves, crashes = (_of_itself(table, process, step) for step in ("leave", "crash"))
     clocked = _clocked(table) if "time" in table.column_names else None
@@ -192,7 +192,7 @@ def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, tuple[Ins
     for row in _rows_of(codes, names, ("view",)).tolist():
         pos, number, leader, members = (table.column(name)[row].as_py() for name in VIEW_COLUMNS)
         if "deps" not in table.column_names or not table.column("deps")[row].is_valid:
-            kinds[row] = 0  # a view that tells nothing about what came before
+            kinds[row] = 0  # without a vector it adds nothing to what the process knows
         installed.append(
             InstalledView(pos, number)
             if members is None or leader is None
@@ -202,15 +202,15 @@ def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, tuple[Ins
     return kinds, max(flushed, default=-1), tuple(installed)
 
 
-@lru_cache(maxsize=16)  # who is in a view is said by all who are in it
+@lru_cache(maxsize=16)  # all members of a view write the same list
 def _places(mask: bytes) -> frozenset[int]:
     bits = int.from_bytes(mask, "little")
     return frozenset(at for at in range(bits.bit_length()) if bits >> at & 1)
 
 
 def _of_itself(table: Any, process: int, step: str) -> list[int | None]:
-    """The numbers in the rows by which the process says that it left or crashed itself: a row about another names
-    that one as `peer`."""
+    """The numbers (`n`) of the rows in which the process says that it left or crashed itself: a row about another process
+    names that one as `peer`."""
     steps = one_array(table.column("step"))
     rows = _rows_of(steps.indices.to_numpy(zero_copy_only=False), steps.dictionary.to_pylist(), (step,))
     own = [row for row in rows.tolist() if table.column("peer")[row].as_py() in (None, process)]

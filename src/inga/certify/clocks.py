@@ -1,17 +1,17 @@
-"""Vector clocks of imported events: do they count, never forget, and know what those know that they name?
+"""Vector clocks of imported events: do they count each event once, never go back, and include the clocks of the events they name?
 
 The `deps` of an event name the event before it, by its own entry, and for every other process the last event
-that it has heard of. All that is asked of clocks follows from two rules:
+that it knows of. All requirements on clocks follow from two rules:
 
     a process uses each own value once
-    what a clock names exists, and its `deps` are not above those of the clock that names it
+    every event that is named exists, and its clock is not above the `deps` that name it
 
-Only entries that differ from those of the event before have to be looked up: the others were, there. So each
-chunk asks others about few events, and since who asks is content with the lowest vector of all that name an
-event, the questions about a chunk together are not larger than the chunk. That is the one shuffle.
+Only entries that differ from those of the event before have to be looked up: the others were looked up there. So each
+chunk queries others about few events. Of several vectors that name one event only the lowest entries matter, so
+merged queries to a chunk are not larger than the chunk. That is the only shuffle.
 
-Rows keep the order of the file. Where own values are out of order there, but none is repeated, the clocks are
-believed and not the file: that is a warning.
+Rows keep the order of the file. If own values are out of order there, but none is repeated, the clocks are
+believed and not the file, with a warning.
 """
 
 from bisect import bisect_right, insort
@@ -30,32 +30,32 @@ from inga.certify.roots import Bad, Cause
 from inga.certify.work import RowKey
 
 REPEATED, HOLE, FORGOTTEN, UNKNOWN_EVENT, BELOW = 1, 2, 3, 4, 5
-"""What can be wrong with a pair of an event and one that it names; REPEATED is about the event alone."""
+"""What can be wrong with an event and another event that it names; REPEATED is about the event alone."""
 
 NOWHERE, LOST = -1, -2
-"""Segments of events that are not in the trace; LOST if they may have been in rows that are missing."""
+"""In place of a segment, for events that are not in the trace: LOST if they may be in missing rows."""
 
-PLACES_SHOWN = 5  # of a warning
-EVENTS_AT_ONCE = 1 << 22  # entries of the vectors of wrong events that are held against all that name them
+PLACES_SHOWN = 5  # in a warning, or of a cycle
+EVENTS_AT_ONCE = 1 << 22  # entries of the clocks of wrong events that are compared with others at once
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Where the events of each process are: stretches of own values, and the segment with the first event of each.
+    """Where the events of each process are: ranges of own values, and for each the segment that had these values first.
 
-    `low`, `high` and `segment` are sorted by `low`, and stretches do not overlap.
+    `low`, `high` and `segment` are sorted by `low`, and ranges do not overlap.
     """
 
     low: list[Ints]
     high: list[Ints]
     segment: list[Ints]
-    complete: list[bool]  # whether no event after the last stretch can be missing
+    complete: list[bool]  # whether no event after the last range can be missing
     may_lack: bool = (
-        False  # whether events of the others may be missing before it, too: lines of a log were left out
+        False  # whether incomplete processes may lack earlier events too, as lines of a log were left out
     )
 
     def find(self, process: int, values: Ints) -> Ints:
-        """The segments of these events."""
+        """The segment of each of these events, or NOWHERE or LOST."""
         low, high, segment = self.low[process], self.high[process], self.segment[process]
         beyond = NOWHERE if self.complete[process] else LOST
         if not len(low):
@@ -68,7 +68,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A place where the file goes back behind what came before, although no value is repeated."""
+    """A place in the file where own values go back, although none is repeated."""
 
     process: int
     pos: int
@@ -94,15 +94,15 @@ def lay_out(lines: Sequence[Line], complete: list[bool], may_lack: bool = False)
 
 
 class _Covered:
-    """Stretches of numbers, each belonging to whoever had them first."""
+    """Ranges of numbers, each with its first owner."""
 
     def __init__(self) -> None:
         self._stretches: list[tuple[int, int, int]] = []  # sorted, without overlap
 
     def add(self, low: int, high: int, owner: int) -> int:
-        """How many of these were new."""
+        """Give a range to an owner, except for numbers that have one; return how many were new."""
         stretches = self._stretches
-        if not stretches or low > stretches[-1][1]:  # as it should be
+        if not stretches or low > stretches[-1][1]:  # the usual case
             stretches.append((low, high, owner))
             return high - low + 1
         at = max(bisect_right(stretches, (low, high, owner)) - 1, 0)
@@ -128,24 +128,24 @@ class _Covered:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of a chunk that are the first of their numbers, in order of these."""
+    """The events of a chunk that are the first with their number, sorted by number."""
 
     rows: NDArray[np.intp]
     seq: Ints
     deps: NDArray[np.int32]
-    follows: Bools  # whether the event before is the line before
+    follows: Bools  # whether the line before has the event before
     repeated: NDArray[np.intp]  # rows of the other events
 
     def changed(self, process: int) -> Bools:
-        """The entries to look up: those that are not taken over from the line before."""
+        """The entries to look up: those that an event does not inherit from the event on the line before."""
         found: Bools = self.deps > 0
         after = np.flatnonzero(self.follows)
         found[after] &= self.deps[after] != self.deps[after - 1]
-        found[after, process] = False  # that one is here
+        found[after, process] = False  # it names the line before
         return found
 
     def forgets(self) -> Bools:
-        """Whether an event knows less than the one before, if that is here."""
+        """Which events know less than the event before, if that is in the chunk."""
         found = np.zeros(len(self.seq), np.bool_)
         after = np.flatnonzero(self.follows)
         found[after] = (self.deps[after - 1] > self.deps[after]).any(axis=1)
@@ -169,7 +169,7 @@ def events_of(chunk: Chunk, segment: int, routes: Routes) -> Events:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Events of one chunk that others name: for each, the lowest entries of the vectors that do."""
+    """Events of one chunk that others name: for each, the lowest entries of the vectors that name it."""
 
     seq: Ints
     deps: NDArray[np.int32]
@@ -177,7 +177,8 @@ class Named:
 
 
 def ask(chunk: Chunk, question: tuple[int, Routes]) -> dict[int, Named]:
-    """What a chunk's events name, by the segment that has it. What is missing makes the chunk itself suspect."""
+    """The events that a chunk's events name, by the segment that has them. The chunk itself is suspect if one does not exist,
+    if a number is repeated or if a clock goes back."""
     segment, routes = question
     events = events_of(chunk, segment, routes)
     line, named = np.nonzero(events.changed(chunk.process))
@@ -203,7 +204,7 @@ def _targets(routes: Routes, named: NDArray[np.intp], values: Ints) -> Ints:
 
 
 def _lowest(values: Ints, deps: NDArray[np.int32], is_suspect: bool = False) -> Named:
-    """One line for each value."""
+    """The lowest entries of all vectors that name the same value."""
     order = np.argsort(values, kind="stable")
     values, deps = values[order], deps[order]
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else order
@@ -212,7 +213,7 @@ def _lowest(values: Ints, deps: NDArray[np.int32], is_suspect: bool = False) -> 
 
 
 def merge(left: Named, right: Named) -> Named:
-    """Two questions about a chunk as one."""
+    """Join two queries to a chunk."""
     values = np.concatenate([left.seq, right.seq])
     deps = np.concatenate([left.deps, right.deps])
     return _lowest(values, deps, left.is_suspect or right.is_suspect)
@@ -220,7 +221,7 @@ def merge(left: Named, right: Named) -> Named:
 
 @dataclass(frozen=True, slots=True)
 class WrongEvents:
-    """Events of a process that know more than some that name them; `is_suspect` as in `Named`."""
+    """Events of a process that know more than some event that names them; `is_suspect` as in `Named`."""
 
     process: int
     seq: Ints
@@ -229,7 +230,7 @@ class WrongEvents:
 
 
 def answer(chunk: Chunk, question: tuple[int, Routes], named: Named) -> WrongEvents:
-    """Which of the named events are above somebody who names them."""
+    """The named events whose clocks are above a vector that names them."""
     segment, routes = question
     events = events_of(chunk, segment, routes)
     at = np.searchsorted(events.seq, named.seq)
@@ -243,7 +244,7 @@ def answer(chunk: Chunk, question: tuple[int, Routes], named: Named) -> WrongEve
 
 
 def _with_own(chunk: Chunk, events: Events, at: Ints) -> NDArray[np.int32]:
-    """Clocks: the vectors with the events themselves."""
+    """The clocks of events: their vectors, but with the event's number as own entry."""
     clocks = events.deps[at].copy()
     clocks[:, chunk.process] = events.seq[at]
     return clocks
@@ -251,7 +252,7 @@ def _with_own(chunk: Chunk, events: Events, at: Ints) -> NDArray[np.int32]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something wrong with an event: what, and the event that it names."""
+    """What is wrong with an event: the kind, and the event that it names."""
 
     kind: int
     pos: int
@@ -264,7 +265,7 @@ class Fault:
 class ChunkFaults:
     """What is wrong in a chunk: counts and first examples by kind and named process.
 
-    `open` are faults of events whose predecessor is in another chunk, and may have named the same already.
+    `open` are faults of events whose predecessor is in another chunk, and may already have named the same event.
     """
 
     counts: Counter[tuple[int, int]]
@@ -273,13 +274,13 @@ class ChunkFaults:
 
 
 Above = dict[int, tuple[Ints, NDArray[np.int32]]]
-"""By process, the numbers and clocks of events that know more than somebody who names them."""
+"""By process, the numbers and clocks of events that know more than some event that names them."""
 
 
 def judge(chunk: Chunk, question: tuple[int, Routes, Above, bool, int]) -> ChunkFaults:
-    """What is wrong with a chunk's events, given events that some must be below; lists at most so many of a kind.
+    """The faults of a chunk's events, given events that are above some vector that names them; lists at most `listed_max` of a kind.
 
-    Faults that a chunk finds by itself are told if the question says so.
+    Faults that a chunk finds by itself are included only if the question says so (`tells_own`).
     """
     segment, routes, above, tells_own, listed_max = question
     events = events_of(chunk, segment, routes)
@@ -317,7 +318,7 @@ def judge(chunk: Chunk, question: tuple[int, Routes, Above, bool, int]) -> Chunk
 def _kinds(
     events: Events, line: Any, named: Any, values: Ints, routes: Routes, above: Above, tells_own: bool
 ) -> NDArray[np.uint8]:
-    """What is wrong with each pair of an event and one that it names, 0 if nothing."""
+    """What is wrong with each pair of an event and an event that it names, 0 if nothing."""
     kinds = np.zeros(len(line), np.uint8)
     for source, (seqs, clocks) in above.items():
         pairs = np.flatnonzero((named == source) & np.isin(values, seqs))
@@ -337,12 +338,12 @@ def vectors(chunk: Chunk, question: tuple[int, Routes, list[int]]) -> dict[int, 
 
 
 def place_of(chunk: Chunk, pos: int) -> str:
-    """Where the row at a position comes from: file and line, if the trace says."""
+    """Where the row at a position comes from: file and line, if the trace has them."""
     return line_of(chunk, pos) or f"position {pos}"
 
 
 def line_of(chunk: Chunk, pos: int) -> str | None:
-    """File and line that the row at a position was made of."""
+    """File and line that the row at a position was imported from."""
     at = int(np.searchsorted(chunk.pos, pos))
     ref: str | None = None if chunk.refs is None else chunk.refs[at].as_py()
     return ref
@@ -352,7 +353,7 @@ def line_of(chunk: Chunk, pos: int) -> str | None:
 
 
 def clocks(evidence: Evidence) -> Iterator[Bad]:
-    """Faults of clocks are violations; where file order contradicts them is a warning."""
+    """Faults of clocks are violations; places where file order contradicts the clocks are a warning."""
     unstamped = sum(summary.unstamped_events for summary in evidence.summaries)
     if unstamped:
         evidence.leave_open("clocks", f"{unstamped:,} events have no clock")
@@ -394,7 +395,7 @@ def _find_faults(source: Source, lines: Sequence[Line], routes: Routes, listed_m
             judge,
             [(segment, (segment, routes, above, segment in suspects, listed_max)) for segment in asked],
         )
-        suspects = set()  # what they found by themselves is told now
+        suspects = set()  # the faults that they found by themselves are counted now
         for segment, part in sorted(parts, key=lambda pair: pair[0]):
             process = process_of[segment]
             for (kind, named), count in part.counts.items():
@@ -405,7 +406,7 @@ def _find_faults(source: Source, lines: Sequence[Line], routes: Routes, listed_m
 
 
 def _rounds(wrong: list[WrongEvents], n: int) -> Iterator[Above]:
-    """Events that are above others, not too many at a time; at least one round, for suspects."""
+    """Wrong events, a bounded number at a time; at least one round, possibly without any, for the suspects."""
     room = max(EVENTS_AT_ONCE // n, 1)
     above: dict[int, list[WrongEvents]] = {}
     size = 0
@@ -431,7 +432,7 @@ def _joined(above: dict[int, list[WrongEvents]]) -> Above:
 def _settle(
     source: Source, routes: Routes, process_of: dict[int, int], parts: list[tuple[int, ChunkFaults]]
 ) -> Iterator[tuple[int, Fault]]:
-    """Of the open faults, those whose event did not take the entry over from the event before it."""
+    """The open faults whose event did not inherit the entry from the event before it."""
     faults = [(process_of[segment], fault) for segment, part in parts for fault in part.open]
     wanted: dict[int, set[int]] = {}
     for process, fault in faults:
@@ -460,14 +461,14 @@ WORDS = {
 
 
 CYCLES_TRIED, EVENTS_TRIED = 20, 200
-"""How many events that lack something are asked whether they are in a cycle, and how many others each of them."""
+"""For how many events that know too little a cycle is searched, and how many events each search visits."""
 
 EventId = tuple[int, int]
 """A process, and its own entry."""
 
 
 class _Causes:
-    """Faults under what they come from."""
+    """Groups faults by their causes."""
 
     def __init__(self, evidence: Evidence, routes: Routes, found: FaultTable) -> None:
         self._evidence = evidence
@@ -488,7 +489,7 @@ class _Causes:
             for fault in faults:
                 cause = self._cause(kind, process, named, fault, faults[0])
                 by_cause.setdefault(cause.key, (cause, []))[1].append(fault)
-            rest = count - len(faults)  # those that are not listed go with the first
+            rest = count - len(faults)  # faults that are not listed count for the first cause
             for cause, mine in by_cause.values():
                 rows = [RowKey(process, fault.pos, process, fault.seq) for fault in mine]
                 values = [] if kind == REPEATED else [(named, fault.value) for fault in mine]
@@ -546,7 +547,7 @@ class _Causes:
         return Cause(("clocks", "restart", process), text, RowKey(process, fault.pos, process, fault.seq))
 
     def _is_mixed(self, process: int, fault: Fault) -> bool:
-        """Whether numbers go back once more, and not as far: who counts again goes on from where it began to."""
+        """Whether numbers go back once more, but not as far. The numbers of a process that counts again only rise from there."""
         highest = 0
         for link in self._evidence.lines[process]:
             for low, count, pos in link.summary.runs.tolist():
@@ -558,8 +559,8 @@ class _Causes:
     # ---- clocks that count too much
 
     def _find_ahead(self, process: int, fault: Fault) -> None:
-        """A clock goes back at an event. If the one before that is above both its neighbours, and nobody takes over what it
-        has, that one is wrong."""
+        """Look for the cause of a clock that goes back at an event: if the event before counts more than both its neighbours, and
+        the event after these does not have its counts either, that one event is wrong."""
         event = (process, fault.seq - 1)
         found = [self._vector((process, fault.seq + step)) for step in (-2, -1, 0, 1)]
         earlier, mine, following, later = found
@@ -638,7 +639,7 @@ class _Causes:
 
 
 def _way(event: EventId, came_from: dict[EventId, EventId | None]) -> list[EventId]:
-    """From the first event to this one."""
+    """The path from the first event of a search to this one."""
     way: list[EventId] = []
     at: EventId | None = event
     while at is not None:

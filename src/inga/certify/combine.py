@@ -1,6 +1,6 @@
-"""From summaries of chunks to what is proven, and what has to be looked at again.
+"""Conclude from the summaries of chunks what is proven, and which chunks have to be read again.
 
-All of this runs in one place and sees a few vectors per chunk. If nothing is suspect and all sums agree, the
+All of this runs in one process and uses a few vectors per chunk. If nothing is suspect and all sums agree, the
 trace passes without a row having been moved.
 """
 
@@ -45,7 +45,7 @@ Line = list[PlacedChunk]
 
 
 def line_up(summaries: Sequence[tuple[int, Summary]], processes: Sequence[Process]) -> list[Line]:
-    """Put (segment, summary) pairs in order, and see that no position is missing."""
+    """Put (segment, summary) pairs in order, and verify that no position is missing."""
     n = len(processes)
     lines: list[Line] = [[] for _ in processes]
     carries = [Carry.none(n)] * n
@@ -79,7 +79,7 @@ def check_widths(summaries: Sequence[Summary], processes: Sequence[Process]) -> 
 
 
 def check_claims(n: int, widest: int, wrote: Container[int], is_complete: Callable[[int], bool]) -> None:
-    """A manifest may name processes that never wrote, but then the vectors of the others have room for them."""
+    """Raise `TraceError` if the manifest names a process that wrote nothing, is not complete, and has no entry in any vector."""
     silent = last_silent(n, wrote, is_complete)
     if silent is not None and 0 < widest <= silent:
         raise TraceError(
@@ -88,12 +88,12 @@ def check_claims(n: int, widest: int, wrote: Container[int], is_complete: Callab
 
 
 def last_silent(n: int, wrote: Container[int], is_complete: Callable[[int], bool]) -> int | None:
-    """The last process that left no trace, and does not say that it had nothing to write."""
+    """The last process that wrote no rows, although its process file does not say that it is complete."""
     return next((at for at in reversed(range(n)) if at not in wrote and not is_complete(at)), None)
 
 
 def suspects(lines: Iterable[Line], checks: Iterable[str]) -> list[PlacedChunk]:
-    """The chunks that a second scan must judge, with their carry. What is a fold was judged before it became one."""
+    """The chunks that a second scan must judge, with their carry. Folds are left out: their chunks were judged before."""
     tests = [_SUSPICIONS[check] for check in checks if check in _SUSPICIONS]
     return [
         link
@@ -141,7 +141,7 @@ class Pair:
 
 
 def unequal_pairs(lines: Sequence[Line], membership: "Membership") -> list[Pair]:
-    """The pairs for which what was sent and what was delivered differ in some view."""
+    """The pairs for which sends and deliveries differ in some view."""
     present = membership.present
     unequal = set()
     for view, tallies in _tallies(lines, present):
@@ -152,18 +152,18 @@ def unequal_pairs(lines: Sequence[Line], membership: "Membership") -> list[Pair]
         plain = [_is_echo_plain(tally, process) for process, tally in zip(present, tallies, strict=True)]
         differ[np.arange(len(present)), present] = np.logical_not(plain)
         unequal |= {Pair(present[i], j) for i, j in np.argwhere(differ).tolist()}
-    # Sums cannot tell two messages of one number from one message that came twice.
+    # Sums cannot tell two messages of one number from one message that was delivered twice.
     repeating = [source for source, line in enumerate(lines) if _repeats(line)]
     unequal |= {Pair(destination, source) for source in repeating for destination in present}
-    # Nor which of a send and its echo came first.
+    # Nor can they tell whether a send or its echo came first.
     unequal |= {Pair(process, process) for process, line in enumerate(lines) if _echoes_ahead(line)}
     return sorted(unequal)
 
 
 def unaccepted_sources(lines: Sequence[Line], membership: "Membership") -> set[int]:
-    """The sources of which some destination may not have accepted all that was sent to it.
+    """The sources of which some destination may not have accepted all messages that were sent to it.
 
-    Who counts every message of a source accepts all of them, also those that are for others.
+    A process that has to see every number of a source accepts all of its messages, also those for others.
     """
     present = membership.present
     found: set[int] = set()
@@ -202,7 +202,7 @@ def _echoes_ahead(line: Line) -> bool:
 
 
 def _tallies(lines: Sequence[Line], present: Sequence[int]) -> Iterator[tuple[int, list[Tally]]]:
-    """View by view, what was counted in it, by those who are present."""
+    """View by view, the tallies of all processes that are present."""
     totals, empty = [_total(lines[process]) for process in present], Tally.empty(len(lines))
     for view in sorted({view for total in totals for view in total}):
         yield view, [total.get(view, empty) for total in totals]
@@ -217,7 +217,7 @@ def _total(line: Line) -> dict[int, Tally]:
 
 
 def _sent(tallies: Sequence[Tally], view: int, membership: "Membership") -> tuple[Ints, Words]:
-    """Counts and sums of what each source sent in a view to each of those who are present: line = destination."""
+    """Counts and sums of the messages that each source sent in a view to each process that is present: line = destination."""
     present = membership.present
     shape = len(present), len(membership.installed)
     counts: Ints = np.zeros(shape, np.int64)
@@ -238,7 +238,7 @@ def _sent(tallies: Sequence[Tally], view: int, membership: "Membership") -> tupl
 def _is_echo_plain(tally: Tally, process: int) -> bool:
     """Whether a member's own deliveries are none, all of its sends, or all that name itself.
 
-    Anything else may be right too, but has to be looked at: echoes owe nothing to anybody.
+    Anything else may be right too, as no process is obliged to echo, but has to be compared message by message.
     """
     echoed = int(tally.delivered[process]), int(tally.delivered_sum[process])
     named = int(tally.addressed[process]), int(tally.addressed_sum[process])

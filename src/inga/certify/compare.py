@@ -50,7 +50,7 @@ class Deliveries:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The numbers of a source that are looked at together: from `low` up to and without `high`."""
+    """The numbers of a source that are compared together: from `low` up to, but without, `high`."""
 
     low: int
     high: int
@@ -108,12 +108,12 @@ def judge_deliveries(
     sends: Sends, mine: Bools, delivered: Deliveries, *, echo: bool, known_upto: int
 ) -> NDArray[np.uint8]:
     """What is wrong with each delivery, 0 if nothing. An echo need not be addressed to its sender. Numbers above
-    `known_upto` may have been sent in rows that are lost: what they were sent with is not known."""
+    `known_upto` may have been sent in rows that are missing, so they do not count as unsent."""
     wrong = np.zeros(len(delivered.seq), np.uint8)
     at = np.searchsorted(sends.seq, delivered.seq)
     found = np.append(sends.seq, 0)[at] == delivered.seq
     at, rows = at[found], np.flatnonzero(found)
-    # A row without vector was written by somebody who did not look at it: nothing to compare.
+    # A row without a vector says nothing about the vector of its message: there is nothing to compare.
     compared = delivered.stamped[rows] & sends.stamped[at]
     wrong[rows[compared & (sends.word[at] != delivered.word[rows])]] = FORGED
     _, firsts = np.unique(delivered.seq, return_index=True)

@@ -15,7 +15,7 @@ from inga.certify.fingerprint import MIX_1, MIX_2, Keys
 
 
 def scan(chunk: Chunk, keys: Keys, carry: plain.Carry | None = None) -> tuple[plain.Summary, plain.Flags]:
-    """Equal to `scan_numpy`, to the last number."""
+    """Return exactly what `scan_numpy` returns."""
     start = carry or plain.Carry.none(chunk.n)
     summary = plain.describe(chunk)
     flags = plain.Flags(*(np.zeros(len(chunk), np.bool_) for _ in range(3)))

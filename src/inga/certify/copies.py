@@ -1,7 +1,7 @@
-"""Copies of a message whose send is lost with the end of a trace, held against each other.
+"""Compare copies of messages whose sends are among the missing rows at the end of a trace.
 
-What such a message was sent with nobody can say, but it was sent with one vector: where copies have different ones, all
-but the most common are wrong for certain.
+The vector with which such a message was sent is unknown, but there was only one. If copies have different vectors, some of
+them are certainly wrong, and the most common one is believed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ ROWS_AT_ONCE = 1 << 22
 
 
 def unlike_others(evidence: Evidence) -> Iterator[Bad]:
-    """Deliveries of what incomplete processes sent, with another vector than elsewhere."""
+    """Deliveries of messages of incomplete processes with another vector than elsewhere."""
     delivered = [summary.delivered_high for summary in evidence.summaries]
     for source in np.flatnonzero(np.any(delivered, axis=0)).tolist() if delivered else ():
         if evidence.processes[source].complete:
             continue
         known = max((link.summary.sent_high for link in evidence.lines[source]), default=0)
         links = [link for link in evidence.links if link.summary.delivered_high[source] > known]
-        if evidence.growing:  # what folds hold was compared when it came
+        if evidence.growing:  # the deliveries in folds were compared before
             links = [link for link in links if link.summary.segments == 1]
         highs = sorted({int(link.summary.delivered_high[source]) for link in links})
         for numbers in _ranges(highs, known + 1, max(ROWS_AT_ONCE // len(evidence.processes), 1)):
@@ -41,8 +41,8 @@ def unlike_others(evidence: Evidence) -> Iterator[Bad]:
 
 
 def _ranges(highs: Sequence[int], low: int, width: int) -> Iterator[Range]:
-    """Numbers from `low` on, some at a time. They end where a chunk has its highest: between those may be nothing at
-    all, if a number is wrong."""
+    """Ranges of numbers, from `low` on. Each ends at the highest number of a chunk: if one number is wrong, there may be no
+    messages at all between those."""
     for high, following in pairwise([*highs, None]):
         assert high is not None
         if following is None or following - low >= width:
@@ -70,14 +70,15 @@ def _judge(evidence: Evidence, source: int, parts: list[FirstCopies]) -> Iterato
 
 
 def _is_uncommon(process: Ints, seq: Ints, word: Ints) -> Bools:
-    """Which copies differ from most of their number; of equally many, those of the lowest process are believed."""
+    """Which copies differ from the most common ones of their number; if several are equally common, those of the lowest process
+    are believed."""
     order = np.lexsort((process, word, seq))
-    is_first = np.ones(len(order), np.bool_)  # of copies that are alike
+    is_first = np.ones(len(order), np.bool_)  # of equal copies
     is_first[1:] = (seq[order][1:] != seq[order][:-1]) | (word[order][1:] != word[order][:-1])
     begins = np.flatnonzero(is_first)
     counts = np.diff(np.append(begins, len(order)))
     first, number = process[order][begins], seq[order][begins]
-    ranked = np.lexsort((-first, counts, number))  # so that the kind to believe is the last of its number
+    ranked = np.lexsort((-first, counts, number))  # the copies to believe come last of each number
     believed = np.zeros(len(begins), np.bool_)
     believed[ranked[np.append(number[ranked][1:] != number[ranked][:-1], True)]] = True
     wrong = np.zeros(len(order), np.bool_)

@@ -1,4 +1,4 @@
-"""What a judge has before it: the summaries of all chunks, and a source that answers further questions."""
+"""The evidence that judges work on: the summaries of all chunks, and a source that answers further questions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -17,10 +17,10 @@ from inga.certify.work import RowKey
 
 Found = TypeVar("Found")
 
-RANGES_MAX = 64  # of numbers, which are gone through whether there are rows or not
+RANGES_MAX = 64  # ranges of numbers that are all gone through, without asking first which of them have rows
 
 HOLES_NAMED = 50
-"""Processes with missing rows that are named as the reason why a check is open; of more it is said how many they are."""
+"""The most processes with missing rows that are named as reasons why a check is undecided; of further ones the number is given."""
 
 _IS_THERE: dict[Needs, Callable[[Summary], bool]] = {
     Needs.MESSAGES: lambda summary: bool(summary.sends or summary.deliveries),
@@ -41,17 +41,17 @@ class Source(Protocol):
     receipt: str
     guarantees: Sequence[str]  # what the run claims
     order: str  # the name of its recipe
-    is_import: bool  # made of another system's log: rows name its lines, and lines may have been left out
-    knows_receivers: bool  # sends say for whom they are, and not only who received them
+    is_import: bool  # made from another system's log: rows name its lines, and lines may have been left out
+    knows_receivers: bool  # sends name their destinations, and not only the processes that received them
     segment_names: Sequence[str]
-    quiet_seconds: float  # after the last progress, within which control traffic ends
+    quiet_seconds: float  # the time after the last progress within which control traffic has to end
     conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
     undecided: dict[str, list[list[str]]] | None  # the same, of methods whose arguments decide
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
     ) -> list[tuple[int, Any]]:
-        """Apply a function to chunks, given as (number, question); `what` is for people who wait."""
+        """Apply a function to chunks, given as (number, question); `what` is shown as progress."""
         ...
 
     def exchange(
@@ -62,8 +62,8 @@ class Source(Protocol):
         answer: Callable[[Chunk, Any, Any], Any],
         questions: Sequence[tuple[int, Any]],
     ) -> list[tuple[int, Any]]:
-        """Let chunks ask each other: `ask` gives, by chunk, what is asked of it; all of that, merged, goes there
-        with that chunk's own question, and is answered."""
+        """Let chunks query each other: `ask` returns a chunk's queries, by the chunk that is to answer; `merge` joins
+        all queries to a chunk, and `answer` gets them together with that chunk's own question."""
         ...
 
     def gather(
@@ -73,7 +73,7 @@ class Source(Protocol):
         questions: Sequence[tuple[int, Any]],
         join: Callable[[int, list[Any]], Any],
     ) -> list[Any]:
-        """Apply a function to chunks that deals out what it finds under keys; `join` sees all of one key."""
+        """Apply a function to chunks that returns its results under keys; `join` gets all results of one key."""
         ...
 
     def read(self, segment: int) -> Chunk: ...
@@ -100,7 +100,7 @@ class Evidence:
         self.wanted = frozenset(wanted)  # names of checks
         self.keys = keys
         self.witnesses = witnesses
-        self.growing = growing  # rows will follow, so that what folds hold may be left for the end
+        self.growing = growing  # more rows will follow, so that messages in folds may be left for the end
         self.listed_max = max(witnesses, EXPLAINED_MAX)  # violations of one kind to list
         self.open: dict[str, list[str]] = {}  # per check, why it cannot be decided
         self.warnings: dict[str, list[str]] = {}  # per check, what is strange but breaks nothing
@@ -118,8 +118,8 @@ class Evidence:
     def ranges(
         self, sources: Iterable[int], first: int, high: int, width: int, segments: Iterable[int]
     ) -> Iterator[Range]:
-        """The numbers of some sources, so many at a time. If they are far more than there can be rows, as one of them is wrong,
-        those segments are asked which are there at all."""
+        """The numbers of some sources, `width` at a time. If that makes very many ranges, as when one number is wrong, the
+        segments are asked first in which of them they have rows."""
         every = range(-(-(high + 1 - first) // width))
         found: Sequence[int] = every
         if len(every) > RANGES_MAX:
@@ -131,14 +131,14 @@ class Evidence:
             yield Range(low, min(low + width, high + 1))
 
     def once(self, function: Callable[["Evidence"], Found]) -> Found:
-        """What several judges need, computed by the first of them."""
+        """The result of a function that several judges need, computed for the first of them."""
         if function not in self._done:
             self._done[function] = function(self)
         found: Found = self._done[function]
         return found
 
     def doubt_receivers(self, check: str) -> None:
-        """Leave a check open that asks whether those who should have a message have it, if nobody knows who they are."""
+        """Leave a check undecided that compares deliveries with destinations, if the log does not name destinations."""
         if not self.source.knows_receivers:
             self.leave_open(check, "the log does not say for whom messages were")
 
@@ -147,7 +147,7 @@ class Evidence:
 
     @cached_property
     def unequal(self) -> list[Pair]:
-        """Pairs of processes for which what was sent and what was delivered differ."""
+        """Pairs of processes for which sends and deliveries differ."""
         return unequal_pairs(self.lines, self.membership)
 
     @cached_property
@@ -156,7 +156,7 @@ class Evidence:
         return Membership(self.lines, self.processes)
 
     def link_at(self, process: int, pos: int) -> PlacedChunk:
-        """Where some row is."""
+        """The chunk that has the row at a position."""
         return next(link for link in self.lines[process] if link.summary.first <= pos <= link.summary.last)
 
     def _find_holes(self) -> None:

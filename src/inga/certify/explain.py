@@ -1,4 +1,4 @@
-"""One violation in words: what came too early, by which chain it follows from the other, where to look."""
+"""One violation in words: which message came too early, by which chain it follows from the other, and where to look."""
 
 from itertools import pairwise
 from typing import Any
@@ -19,11 +19,12 @@ from inga.certify.work import RowKey
 SENT = (Chains.sent, RequestChains.sent)
 
 HOPS_FIRST, HOPS_LAST = 3, 2
-"""Of a long chain, the hops that are told; the witness has all of them."""
+"""How many of the first and of the last hops of a long chain are put in words; the witness has all hops."""
 
 
 class Explainer:
-    """Reads the few segments it needs again. Of a trace that grows it leaves out what only the rows of a fold say."""
+    """Explains violations, for which it reads a few segments again. In a growing trace it omits details that only rows of folds
+    contain."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -120,12 +121,12 @@ class Explainer:
         witness.text = f"{self._names[row.process]} delivered {early} before {late}, which {why}"
 
     def _is_circle(self, row: RowKey, effect: RowKey) -> bool:
-        """Whether a message that came after another, which it precedes, names that one as its own cause."""
+        """Whether a late message names, as its own cause, the message that was delivered before it and depends on it."""
         chunk = self._read(self._evidence.link_at(row.process, row.pos).segment)
         return bool(chunk.deps[int(np.searchsorted(chunk.pos, row.pos)), effect.src] >= effect.seq)
 
     def _line(self, witness: Witness) -> str | None:
-        """Where in the log to look."""
+        """The line of the log where a person should look first."""
         places = [(witness.process, witness.pos)] if witness.pos else []
         places += [(step.process, step.pos) for step in witness.chain]
         if not places:
@@ -173,7 +174,7 @@ class Explainer:
             witness.text += "; neither precedes the other"
 
     def _follow(self, witness: Witness, bad: Bad) -> None:
-        """From the send of a message to somebody who has it."""
+        """Add the chain from the send of a message to a process that has it."""
         witness.chain = self._chains.find(witness.message, witness.message)
         found = self._chains.reached(witness.message, bad.step, besides=witness.process, view=bad.view)
         if found is not None:
@@ -193,7 +194,7 @@ class Explainer:
             witness.text = f"{message} {bad.what}"
             if witness.pos:
                 witness.chain = self._chains.find(witness.message, witness.message)
-                if bad.step != "send":  # with which the chain begins
+                if bad.step != "send":  # the chain has it already, as its first step
                     witness.chain.append(Step(witness.process, witness.pos, bad.step, witness.message))
             else:
                 self._follow(witness, bad)
@@ -217,7 +218,7 @@ class Explainer:
             witness.text = f"{here}: {message} {bad.what}"
 
     def _tell(self, chain: list[Step], effect: str = "it") -> str:
-        """The chain as half a sentence: who got what before sending what. The last of these is the effect."""
+        """The chain as half a sentence: which process had which message when it sent which; the last message sent is the effect."""
         hops = [(got, sent) for got, sent in pairwise(chain) if got.step not in SENT and sent.step in SENT]
         told = [
             f"{self._names[got.process]} had {self._message(got.message)} when it sent {self._message(sent.message)}"

@@ -1,9 +1,9 @@
-"""Who got what, without a join: sums of keyed hashes.
+"""Compare sends and deliveries without a join: sums of keyed hashes.
 
-Every message is hashed with its number and vector. If, for a sender and a destination, the hashes of what
-was sent and of what was delivered have the same sum and the same count, the two are the same messages with
-the same vectors, except with a probability that nobody has to think about: the keys are drawn afresh for
-every check, so not even a forger can aim at a collision.
+Every message is hashed with its number and vector. If, for a sender and a destination, the hashes of sends
+and of deliveries have the same sum and the same count, they are the same messages with the same vectors. Two
+different collections have equal sums once in 2^64 times; the keys are drawn afresh for every check, so not even
+a forger can aim at a collision.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Keys:
 def hashes(chunk: Chunk, keys: Keys) -> Words:
     """A word for every row of a chunk."""
     words = chunk.seq.astype(np.uint64) * np.uint64(keys.seq)
-    if len(chunk) < chunk.n:  # the shorter way round
+    if len(chunk) < chunk.n:  # fewer rows than entries: a loop over rows is shorter
         products = (vector.astype(np.uint64) @ keys.deps for vector in chunk.deps)
         words += np.fromiter(products, np.uint64, len(chunk))
     else:

@@ -1,8 +1,8 @@
-"""Summaries of many chunks of a process as one, for a watcher that looks at a trace for months.
+"""Merge the summaries of many chunks of a process into one, a *fold*, for a watcher that follows a trace for months.
 
-What follows from a chunk for those behind it, and for the sums of all, is in vectors that can be joined. What cannot be
-joined is where its rows are: of a fold only all segments together can be asked. So a fold is never judged. What is wrong in its
-chunks was judged before, and whoever folds them remembers how much that was.
+What a chunk passes on to later chunks, and what it adds to the sums, is in vectors that can be joined. Where its rows are
+cannot be joined: of a fold only all segments together could be read again. So a fold is never judged. Its chunks were judged
+before, and the caller that folds them remembers the number of their violations.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from inga.certify.scan import Summary, Tally
 
 
 class Folded(Exception):
-    """Rows are wanted of segments of which only the sum of their summaries is known."""
+    """Rows are requested of segments of which only the fold of their summaries is known."""
 
 
 def fold(one: Summary, other: Summary) -> Summary:
-    """Two summaries of a process as one; `other` follows `one`."""
+    """Merge two summaries of a process; `other` follows `one`."""
     tallies: dict[int, Tally] = deepcopy(one.tallies)
     for view, tally in other.tallies.items():
         tallies.setdefault(view, Tally.empty(len(tally.delivered))).add(tally)
@@ -80,19 +80,19 @@ def fold(one: Summary, other: Summary) -> Summary:
 
 
 def _joined_labels(one: Ints, other: Ints) -> Ints:
-    """What follows the last view of one goes on until the first view of the other."""
+    """Join labels: rows after the last view row of one, and rows before the first view row of the other, are in the same view."""
     between = min(one[-1, 0], other[0, 0]), max(one[-1, 1], other[0, 1])
     return np.vstack([one[:-1], [between], other[1:]])
 
 
 def old_chunks(line: Line, kept: int) -> Line:
-    """The chunks of a line that become one: all but the last ones, if they are more than one already."""
+    """The chunks of a line to fold: all but the last `kept`; none if that is a single chunk."""
     found = line[: max(len(line) - kept, 0)]
     return found if len(found) > 1 else []
 
 
 def folded(links: Sequence[PlacedChunk], sent: Ints) -> Summary:
-    """All of them as one, if each source is known to have sent so many messages."""
+    """The fold of these chunks, given how many messages each source is known to have sent."""
     summaries = [_settled(link.summary, sent) for link in links]
     whole = summaries[0]
     for summary in summaries[1:]:
@@ -101,13 +101,13 @@ def folded(links: Sequence[PlacedChunk], sent: Ints) -> Summary:
 
 
 def _settled(summary: Summary, sent: Ints) -> Summary:
-    """A number that its source has not come to is no reason to forget all those below it."""
+    """Limit the highest delivered numbers to those that were sent: a wrong one above must not make `forgotten` skip all below it."""
     high = np.minimum(summary.delivered_high, sent) if summary.segments == 1 else summary.settled_high
     return replace(summary, settled_high=high)
 
 
 def forgotten(lines: Sequence[Line], source: int) -> int:
-    """The highest number of a source's messages of which rows are in folds: at some process it was sent or delivered there."""
+    """The highest number of a source of which a row is in a fold: a send, or a delivery at some process."""
     folds = [link.summary for line in lines for link in line if link.summary.segments > 1]
     sent = (summary.sent_high for summary in folds if summary.process == source)
     return max([0, *sent, *(int(summary.settled_high[source]) for summary in folds)])

@@ -1,6 +1,6 @@
-"""Rows that came too late or say too much: `fifo`, `causal` and `stamps`, which one scan judges together.
+"""Late deliveries and wrong vectors: `fifo`, `causal` and `stamps`, which one scan judges together.
 
-Summaries say which chunks are suspect. Those are scanned again, with what the chunks before them hand on.
+Summaries say which chunks are suspect. Those are scanned again, with their carry.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def stamps(evidence: Evidence) -> Iterator[Bad]:
         evidence.leave_open("stamps", f"{unstamped:,} sends and receipts have no deps")
     evidence.restarts = evidence.once(_rescan)[1]
     for bad in _found(evidence, "stamps"):
-        # Where receipts have no vector, what a send should say is not known.
+        # If receipts have no vector, the right vector of a send is not known.
         if not any(link.summary.unstamped_known for link in evidence.lines[bad.process]):
             yield bad
 
@@ -41,7 +41,7 @@ def _found(evidence: Evidence, check: str) -> Iterator[Bad]:
 
 
 def _rescan(evidence: Evidence) -> tuple[list[Bad], dict[int, RowKey]]:
-    """What is wrong in suspect chunks, and where processes began to count their messages again."""
+    """The violations in suspect chunks, and where processes began to count their messages again."""
     links = {link.segment: link for link in suspects(evidence.lines, evidence.wanted)}
     before = {
         link.segment: max((earlier.summary.sent_high for earlier in line[:at]), default=0)

@@ -7,10 +7,10 @@ from inga.certify.chunk import Chunk
 from inga.certify.combine import Process
 
 PieceQuestions = Sequence[tuple[int, Any]]
-"""What is asked of pieces, by their numbers."""
+"""Questions to pieces of a trace, each with the number of its piece."""
 
 Map = Callable[[Callable[..., Any], PieceQuestions], list[tuple[int, Any]]]
-"""Applies a function to pieces and to what is asked of them: the answers, by number."""
+"""Applies a function to pieces and the questions to them; returns the answers, by number."""
 
 
 def exchange(
@@ -20,7 +20,7 @@ def exchange(
     answer: Callable[..., Any],
     questions: PieceQuestions,
 ) -> list[tuple[int, Any]]:
-    """Let pieces ask each other (`evidence.Source.exchange`) by applying functions to them twice."""
+    """Let pieces query each other (`evidence.Source.exchange`) by applying functions to them twice."""
     gathered: dict[int, Any] = {}
     for _, parts in apply(ask, questions):
         for at, part in parts.items():
@@ -40,7 +40,7 @@ def gather(
     questions: PieceQuestions,
     join: Callable[[int, list[Any]], Any],
 ) -> list[Any]:
-    """What pieces deal out under keys meets, key by key, in `join`."""
+    """Apply a function to pieces, and `join` to all results of each key (`evidence.Source.gather`)."""
     found: dict[int, list[Any]] = {}
     for _, parts in apply(function, questions):
         for key, part in parts:
@@ -49,7 +49,7 @@ def gather(
 
 
 class Chunks:
-    """A trace as a source that is in memory: the chunks of all processes, those of one process in order."""
+    """A source that holds a trace in memory: the chunks of all processes, those of one process in order."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
-"""Who was in which view, as the processes themselves wrote it down.
+"""Which process was in which view, according to its own rows.
 
-A row of a view names its members and who led the change to it. Number and leader tell views apart: where a network is
-cut, each part of a group goes on, and two parts may both have a view 5. What was sent in a view is for its members, is
-delivered in it, and is owed to those who go on from it together; parts owe each other nothing.
+A view row names the members of the view and the leader of the change to it. Number and leader identify a view: in a
+partitioned network each part of a group goes on, and two parts may both have a view 5. Messages sent in a view are for its
+members, are delivered in it, and are owed to the members that go on from it together; parts owe each other nothing.
 
-A trace of others may have views without members, or none. Then a process is in all views from its first one on, views
-of one number are one view, and what was lost in a view that was closed was given up by agreement.
+A trace of another system may have views without members, or no views. Then a process is in all views from its first one on,
+views of one number are one view, and messages lost in a view that was closed were given up by agreement.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,21 +22,21 @@ Key = tuple[int, int]
 """Number and leader of a view."""
 
 UNSAID = -1
-"""The leader of a view of which no row says who led."""
+"""In place of the leader of a view whose rows name none."""
 
 END: Key = (-1, -1)
-"""In place of the next view: there is none, and the process was there to the end."""
+"""In place of the next view of a process that was present to the end and has no next view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Camps:
-    """Numbers that differ where processes are not compared, by process and view. Views may have any numbers."""
+    """Numbers by process and view; processes whose numbers differ in a view are not compared in it. View numbers may have gaps."""
 
-    views: Ints  # that anybody installed, in order
+    views: Ints  # the numbers of all views that any process installed, in order
     number: Ints  # a line for each process, a column for each of these
 
     def of(self, process: int, views: Any) -> Any:
-        """Of rows of a process, by the views that they belong to; later ones are as the last."""
+        """The numbers of rows of a process, by the views that they belong to; views after the last count as the last."""
         views = np.minimum(views, self.views[-1])
         at = np.searchsorted(self.views, views)
         return np.where(self.views[at] == views, self.number[process, at], 0)
@@ -55,7 +55,7 @@ class Membership:
         self._settled = [any(link.summary.settled for link in line) for line in lines]
         self._closed = max((link.summary.flushed for line in lines for link in line), default=-1)
         self.is_split = self._find_split()
-        # All but those without a row that need not have any: a manifest may name a million of them.
+        # All but those that wrote no row and need not have any: a manifest may name a million of them.
         self.present = [at for at, line in enumerate(lines) if line or not self._crashed[at]]
 
     def key(self, process: int, number: int) -> Key | None:
@@ -68,12 +68,12 @@ class Membership:
         return number, UNSAID
 
     def is_shared(self, one: int, other: int, number: int) -> bool:
-        """Whether both were in the same view of that number, for all that is said."""
+        """Whether both were in the same view of that number, as far as rows say."""
         keys = self.key(one, number), self.key(other, number)
         return None not in keys and (keys[0] == keys[1] or UNSAID in (keys[0][1], keys[1][1]))  # type: ignore[index]
 
     def meant(self, source: int, number: int) -> Bools:
-        """By destination: for whom a message to everybody is that a process sends in that view."""
+        """By destination: whether a message to all that a process sends in that view is for it."""
         view = self._of[source].get(number)
         if view is None or view.members is None:
             found = np.array([is_member(process, number) for process in self._processes])
@@ -85,8 +85,8 @@ class Membership:
         return found
 
     def reachable(self, source: int, number: int) -> Bools:
-        """By destination: who is not in another view of that number. One that was taken in and never got so far may
-        have been in the same."""
+        """By destination: whether it is not known to be in another view of that number. A process that was admitted, but never
+        installed the view, may have been in the same."""
         found = np.ones(len(self._processes), np.bool_)
         if self.is_split:
             for destination in range(len(found)):
@@ -95,11 +95,12 @@ class Membership:
         return found
 
     def next(self, process: int, number: int) -> InstalledView | None:
-        """The view that a process went on to."""
+        """The view that a process went on to from that one."""
         return next((view for view in self.installed[process] if view.number > number), None)
 
     def camp(self, process: int, number: int) -> Key | None:
-        """Who has come through a view has the same as all who went on to the same one; None if it has not."""
+        """The view that a process went on to, or END: all processes with the same answer must have delivered the same messages.
+        None if the process did not come through the view."""
         following = self.next(process, number)
         if following is not None:
             return following.key
@@ -111,7 +112,7 @@ class Membership:
         return ends[0] == ends[1] if None not in ends else not self.is_split
 
     def survivors(self, source: int, number: int) -> list[list[int]]:
-        """Besides a source, those who were in a view with it and came through: as they went on, together or apart."""
+        """The processes, besides a source, that were in a view with it and came through it, grouped by the view they went on to."""
         camps: dict[Key, list[int]] = {}
         for process in range(len(self._processes)):
             camp = self.camp(process, number)
@@ -120,9 +121,9 @@ class Membership:
         return list(camps.values())
 
     def owes(self, destination: int, source: int, number: int, *, relayed: bool) -> bool | None:
-        """Whether a message of that view is to be delivered; None if that follows from how the processes ended.
+        """Whether a destination must deliver the messages of that view; None if that depends on how the two processes ended.
 
-        `relayed`: messages went through the first member of the view, and what it had not passed on is lost with it.
+        `relayed`: messages went through the first member of the view, and those that it had not passed on are lost with it.
         """
         view, following = self._of[source].get(number), self.next(destination, number)
         if view is None or view.members is None or (following is not None and following.members is None):
@@ -145,15 +146,16 @@ class Membership:
 
     @cached_property
     def camps(self) -> Camps | None:
-        """By process and number of a view: numbers that differ where a part of the group went on with another view
-        than this process. None if the group never came apart, so that all can be compared with all."""
+        """Numbers, by process and view, that differ between processes that went on to different views. None if the group never
+        split, so that all processes can be compared with each other."""
         return self._numbered(self._camp_apart) if self.is_split else None
 
     @cached_property
     def orders(self) -> Camps | None:
-        """The same, where two processes need not have delivered what was sent in a view in one order. All who went on to the
-        same view have. So has who went no further, as all follow the first member of a view, if that one went on with
-        them or left well; if it did not, some may have heard of it what nobody else has. A view that goes on has one order."""
+        """Numbers, by process and view, that differ between processes that may have delivered the messages of a view in different
+        orders. Processes that went on to the same view have one order. So has a process that ended in the view, since all follow
+        its first member: it is compared with those that went on with the first member, or stayed when that left well. If the first
+        member failed, the process may have learnt an order from it that no other process has. A view that goes on has one order."""
         return self._numbered(self._camp_in_order)
 
     def _numbered(self, camp_of: Callable[[int, int, Key, set[Key]], object]) -> Camps | None:
@@ -175,7 +177,7 @@ class Membership:
         return Camps(np.array(numbers), found) if found.any() else None
 
     def _camp_apart(self, process: int, number: int, key: Key, parts: set[Key]) -> object:
-        """With several parts, nobody knows with which of them one was that ended here."""
+        """If several parts went on, it is not known to which of them a process belonged that ended in this view."""
         if len(parts) <= 1:
             return key
         following = self.next(process, number)
@@ -196,17 +198,18 @@ class Membership:
         return (key, *with_leader) if len(with_leader) == 1 else process
 
     def _has_left_well(self, process: int, number: int) -> bool:
-        """Whether it left in that view, when everybody had all it sent."""
+        """Whether a process left in that view, when all members had everything it had sent."""
         return self._settled[process] and self.next(process, number) is None
 
 
 def is_member(process: Process, view: int) -> bool:
-    """Whether a message to everybody in this view is also for this process, if nothing but its first view is known."""
+    """Whether a message to all in this view is also for this process, if nothing but its first view is known."""
     return process.first_view is None or process.first_view <= view
 
 
 def crashed(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
-    """Whoever crashed need not deliver nor be delivered; an unfinished trace does not tell."""
+    """By process, whether it crashed, so that it need not deliver and its messages need not be delivered. A process with missing
+    rows may have crashed."""
     return [
         process.crashed or not process.complete or any(link.summary.crashed for link in line)
         for process, line in zip(processes, lines, strict=True)
@@ -214,5 +217,5 @@ def crashed(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
 
 
 def has_left(line: Line) -> bool:
-    """By its own word. What others say about it proves nothing: a goodbye may be forged."""
+    """Whether a process left, by its own rows. Rows of others about it prove nothing: a goodbye may be forged."""
     return any(link.summary.left for link in line)

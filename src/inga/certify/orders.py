@@ -1,4 +1,4 @@
-"""The orders that processes have of the same messages: the judges of `total` and `object`."""
+"""Whether processes have the same messages in the same order: the judges of `total` and `object`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from inga.certify.work import RowKey
 from inga.model.invocation import ANY_KEY
 
 KEYS_MAX = 64
-"""Keys of messages that are compared, where a function gives them: each costs a pass over the messages."""
+"""The most keys of messages that are compared, if a function computes them: each costs a pass over the messages."""
 
 DeclaredPairs = dict[str, list[list[str]]]
 
@@ -24,8 +24,8 @@ def total(evidence: Evidence) -> Iterator[Bad]:
 
 
 def objects(evidence: Evidence) -> Iterator[Bad]:
-    """Which requests conflict is known by their methods, from the manifest; of some methods the arguments decide,
-    which a trace does not have."""
+    """Requests conflict if the manifest lists their methods; for some methods the arguments decide, which are not
+    in a trace."""
     declared = evidence.source.conflicts
     if declared is None:
         evidence.leave_open("object", "the manifest does not say which methods conflict")
@@ -65,7 +65,7 @@ def _methods(chunk: Chunk, _: None) -> Counter[str]:
 
 
 def _leave_undecided(evidence: Evidence, undecided: DeclaredPairs, began: dict[str, Counter[str]]) -> None:
-    """Pairs of which two requests began somewhere were not compared, so they cannot pass."""
+    """Leave the check undecided for undecided pairs of methods of which two requests began at one process."""
     found: dict[str, list[str]] = {}
     for process, counts in began.items():
         for one, other in pairs_at(process, undecided):
@@ -77,7 +77,7 @@ def _leave_undecided(evidence: Evidence, undecided: DeclaredPairs, began: dict[s
 
 
 def _with_keys(evidence: Evidence, declared: DeclaredPairs, began: dict[str, Counter[str]]) -> DeclaredPairs:
-    """The manifest's conflicts, with those keys of messages that a function gave in place of any."""
+    """The manifest's conflicts, with `ANY_KEY` replaced by the keys that messages have in the trace."""
     prefix = ANY_KEY.removesuffix("*")
     keys = sorted({method for counts in began.values() for method in counts if method.startswith(prefix)})
     if len(keys) > KEYS_MAX:

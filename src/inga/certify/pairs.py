@@ -1,4 +1,5 @@
-"""Pairs of a destination and a source whose sums disagree: their messages are compared, some at a time."""
+"""The judges of `integrity` and `complete`: where the sums of a destination and a source differ, their messages are compared one
+by one, a range at a time."""
 
 from collections.abc import Iterator
 
@@ -31,7 +32,7 @@ def complete(evidence: Evidence) -> Iterator[Bad]:
 
 
 def _compare(evidence: Evidence) -> list[Bad]:
-    """What is wrong between them. Rounds are so small that memory does not depend on the trace."""
+    """The violations of all these pairs. Rounds are so small that memory does not depend on the trace."""
     judge = _Judge(evidence)
     bad: list[Bad] = []
     for group, numbers in _rounds(evidence):
@@ -48,8 +49,8 @@ def _compare(evidence: Evidence) -> list[Bad]:
 
 
 def _rounds(evidence: Evidence) -> Iterator[tuple[list[Pair], Range]]:
-    """Which pairs to compare, and which of their messages. Of a growing trace those of which folds hold rows are left for the
-    end: they were compared when these rows came."""
+    """Which pairs to compare, and which of their messages. In a growing trace, messages of which rows are in folds are left for the
+    end: they were compared before these were folded."""
     lines, growing = evidence.lines, evidence.growing
     segments = [link.segment for link in evidence.links if not (growing and link.summary.segments > 1)]
     for first, group in _groups(lines, evidence.unequal, growing):
@@ -58,11 +59,11 @@ def _rounds(evidence: Evidence) -> Iterator[tuple[list[Pair], Range]]:
         sources = {pair.source for pair in group}
         for numbers in evidence.ranges(sources, first, high, width, segments):
             yield group, numbers
-        yield group, Range(high + 1, NEVER)  # of which nothing was sent
+        yield group, Range(high + 1, NEVER)  # above all numbers that were sent
 
 
 def _groups(lines: list[Line], pairs: list[Pair], growing: bool) -> Iterator[tuple[int, list[Pair]]]:
-    """Some pairs at a time, and the first number to compare."""
+    """A bounded number of pairs at a time, with the first number to compare."""
     left: dict[int, list[Pair]] = {1: pairs}
     if growing and any(link.summary.segments > 1 for line in lines for link in line):
         left = {}
@@ -79,7 +80,7 @@ def sent_high(line: Line) -> int:
 
 
 def _wanted(link: PlacedChunk, pairs: list[Pair], numbers: Range) -> Wanted | None:
-    """What a chunk has to contribute, if anything."""
+    """The rows to read from a chunk; None if it has none for these pairs and numbers."""
     summary = link.summary
     is_source = any(pair.source == summary.process for pair in pairs)
     sends = is_source and summary.sent_low < numbers.high and summary.sent_high >= numbers.low
@@ -119,7 +120,7 @@ class _Judge:
 
     def _wrong(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
         echo = pair.destination == pair.source
-        # The last sends of a process may be lost with the end of its trace, but not before what it delivered itself.
+        # The last sends of a process may be among its missing rows, but not the send of a message whose echo it wrote.
         is_known = echo or self._processes[pair.source].complete
         known_upto = NEVER if is_known else sent_high(self._lines[pair.source])
         wrong = compare.judge_deliveries(sends, mine, delivered, echo=echo, known_upto=known_upto)
@@ -147,9 +148,9 @@ class _Judge:
             )
 
     def _passed(self, pair: Pair) -> int:
-        """The last number of the source that has to be there in the view in which one of the two ended: all of them,
-        if both were there to the end. A member that left cannot have missed by leaving what comes before something
-        that it delivered, in the order that the run claims."""
+        """The last number of the source that the destination must have delivered, in the view in which one of the two ended: no
+        limit if both were present to the end. A member that left must have delivered every message that, in the order that
+        the run claims, comes before another one that it delivered: it did not miss that by leaving."""
         if self._crashed[pair.destination] or self._crashed[pair.source]:
             return 0
         if not has_left(self._lines[pair.destination]):

@@ -1,8 +1,8 @@
 """Object runs: a request begins after the requests that precede it, where their methods conflict.
 
-What precedes a request is in its vector, as the run recorded it. As for `causal` a running maximum along a process
-finds what is late, here one for each method; so segments are looked at in any order, and again with a carry if
-something is suspect.
+The requests that precede a request are in its vector, as the run recorded it. As for `causal`, late requests are found by
+a running maximum along a process, here one for each method; so segments can be read in any order, and suspect ones again
+with their carry.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ from inga.certify.work import RowKey
 
 @dataclass(frozen=True, slots=True)
 class RequiredNumbers:
-    """By method and sender: the highest number that what began depends on, and what that was."""
+    """By method and sender: the highest number of that sender on which a request that began depends, and that request."""
 
     required: Ints
-    by: Ints  # position, sender and number of it
+    by: Ints  # position, sender and number of the request
 
     @classmethod
     def none(cls, methods: int, n: int) -> "RequiredNumbers":
@@ -39,18 +39,18 @@ class RequiredNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """Of the requests that began in a chunk, by method and sender."""
+    """A summary of the requests that began in a chunk, by method and sender."""
 
     needs: RequiredNumbers
     low: Ints  # their lowest number
-    judged: int  # how many have methods that conflict with any
-    unstamped: int
-    late: list[tuple[RowKey, RowKey]]  # each with one that came too early
+    judged: int  # how many have methods that the manifest's conflicts list
+    unstamped: int  # how many of these have no vector
+    late: list[tuple[RowKey, RowKey]]  # each with a request that began too early
     count: int
 
 
 def began(chunk: Chunk, question: tuple[Rules, RequiredNumbers | None, int]) -> Began:
-    """One look at a chunk; without a carry, as if nothing had begun before."""
+    """Judge the requests of a chunk; without a carry, as if none had begun before."""
     rules, carry, listed_max = question
     rows, codes = rules.rows(chunk)
     shape = (len(rules.methods), chunk.n)
@@ -76,7 +76,7 @@ def began(chunk: Chunk, question: tuple[Rules, RequiredNumbers | None, int]) -> 
 def _pair(
     chunk: Chunk, rules: Rules, rows: Ints, codes: Any, at: int, start: RequiredNumbers
 ) -> tuple[RowKey, RowKey]:
-    """A late row, and something that began before it and should not have."""
+    """A late row, and a request that began before it and should have begun after it."""
     row, conflicts = rows[at], rules.conflicts[chunk.process, codes[at]]
     source, seq = int(chunk.src[row]), int(chunk.seq[row])
     before = np.flatnonzero(conflicts & (start.required[:, source] >= seq))
@@ -92,8 +92,8 @@ def _row(chunk: Chunk, row: Any) -> RowKey:
 
 
 class LateRequests:
-    """Requests that began too late. Counted are those that could be held against others, and those of them of
-    which nothing is known."""
+    """Finds requests that began too late. `judged` counts the requests that could be compared with others, `unstamped`
+    those of them that have no vector."""
 
     def __init__(self, evidence: Evidence, rules: Rules) -> None:
         self._evidence = evidence
@@ -124,12 +124,12 @@ class LateRequests:
         return dict(self._evidence.ask("requests held against what precedes them", began, questions))
 
     def _reaches(self, process: int, carry: Ints, low: Ints) -> bool:
-        """Whether something that began in an earlier chunk needs something that begins in this one."""
+        """Whether a request that began in an earlier chunk depends on, and conflicts with, one that begins in this chunk."""
         conflicts = self._rules.conflicts[process]
         return any((carry[other] >= low[one]).any() for one, other in np.argwhere(conflicts).tolist())
 
     def _bad(self, part: Began) -> Iterator[Bad]:
-        """One for each that is listed; the others are counted with the first."""
+        """One violation for each listed request; requests that are not listed are counted with the first."""
         rest, names = part.count - len(part.late), self._evidence.names
         for row, early in part.late:
             blames = f"{names[row.process]} began requests of {names[row.src]} after others that they precede"

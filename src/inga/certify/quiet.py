@@ -1,4 +1,4 @@
-"""Control traffic that does not end: rows of it long after the last message got anywhere."""
+"""Control traffic that does not end: control rows long after the last progress of a message."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def quiet(evidence: Evidence) -> Iterator[Bad]:
     progress = max((summary.progress_last for summary in evidence.summaries), default=NEVER_YET)
     if not any(summary.chatter for summary in evidence.summaries):
         evidence.leave_open("quiet", "no row tells of control traffic, as in a trace of deliveries only")
-    # Where rows are missing, so may be those of a message that got further later, which all this traffic was about.
+    # Missing rows may include later progress of a message, which would explain all this traffic.
     if progress == NEVER_YET or not all(process.complete for process in evidence.processes):
         return
     deadline = progress + round(evidence.source.quiet_seconds * 1e9)

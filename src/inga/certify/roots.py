@@ -1,20 +1,20 @@
-"""Violations under what they have in common, the most likely root first.
+"""Group violations by the root that they have in common, the most likely root first.
 
-One wrong row breaks much that follows. Whatever is wrong is therefore held against what may have made it so, at the
+One wrong row can make many others wrong. So each violation is compared with those that may have caused it, at the
 same process or at the sender of a message:
 
-    a late delivery     follows from the one that came too early, if that should not have come at all, or if its vector is wrong
+    a late delivery     follows from the one that came too early, if that is itself a violation, or if its vector is wrong
     a wrong vector      follows from a message that its process lacks, or had and should not have had; from rows in another
                         order around the send; from the wrong vector of a message that was received
     a second delivery   follows from a first one that was not what was sent
     a missing message   follows from a wrong one, of the same number or sender, that was delivered in its place
 
-A process that counts again from an earlier number spoils whatever is checked about its messages. What follows from
-nothing is a root. Roots are listed by how much follows from them; of equals, rows that cannot be right come before
-rows that are in the wrong place, and these before vectors.
+A process that counts again from an earlier number is the root of all violations about its messages. A violation that
+follows from no other is a root. Roots are listed by the number of violations that follow from them; of equals, rows that
+cannot be right come before rows that are in the wrong place, and these before vectors.
 
-Following takes reading rows again, so up to EXPLAINED_MAX violations of a check are followed one by one; of more, the
-first of each process and sender speaks for the others.
+To trace a violation, rows have to be read again, so up to EXPLAINED_MAX violations of a check are traced one by one; of
+more, the first of each process and sender represents the others.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ EXPLAINED_MAX = 200  # violations of a check of which each is traced to its root
 LOST_MAX = 50  # missing messages that are grouped one by one
 
 ROW, PLACE, VECTOR = range(3)
-"""What a root is, by which equals are listed: a row that cannot be right, rows in the wrong order, a vector."""
+"""Kinds of roots, in the order in which equals are listed: a row that cannot be right, rows in the wrong order, a vector."""
 
 
 class Excess(NamedTuple):
@@ -56,7 +56,7 @@ class RowReader(Protocol):
         ...
 
     def origin(self, row: RowKey, source: int, number: int) -> RowKey | None:
-        """The row before this one by which its process knew so much of a source."""
+        """The first row before this one after which its process knew so many messages of a source."""
         ...
 
 
@@ -67,15 +67,15 @@ class Bad:
     check: str
     process: int
     source: int
-    what: str  # is wrong, in words
+    what: str  # what is wrong, in words
     count: int
     rows: list[RowKey]
-    blames: str = ""  # what it is one of, in words, unless it follows from something else
+    blames: str = ""  # its cause in words, unless it follows from another violation
     others: dict[RowKey, MessageId] = field(default_factory=dict)  # clocks: the event that each names
-    cause: "Cause | None" = None  # if it is known already
+    cause: "Cause | None" = None  # if the judge knows it already
     clashes: list[Clash] = field(default_factory=list)  # of `total` and `object`: one for each row
-    early: RowKey | None = None  # what came before the first row and should not have
-    step: str = "deliver"  # of `atomic` and `views`: what others have done with the message,
+    early: RowKey | None = None  # the request that began before the first row and should have begun after it
+    step: str = "deliver"  # of `atomic` and `views`: the step of the message at other processes,
     view: int | None = None  # in which view, if that matters
     chain: list[Step] = field(default_factory=list)  # rows of views that a witness ends with
 
@@ -104,7 +104,7 @@ class _Root(NamedTuple):
 
 
 Traced = Iterator[tuple[_Root, int]]
-"""Roots of some violations, and how many follow from each."""
+"""Roots of some violations, each with the number of violations that follow from it."""
 
 
 def group_by_root(
@@ -150,7 +150,7 @@ class _Roots:
         elif each.check == "stamps":
             yield self._stamp(each.process), each.count
         elif each.check in ("causal", "fifo"):
-            # Causal counts the deliveries again that are late by fifo.
+            # Deliveries that are late by `fifo` are among those that `causal` counts.
             is_counted = each.check == "causal" or not self._counts["causal"]
             yield from ((root, count * is_counted) for root, count in self._one_by_one(each, self._late))
         elif each.check == "integrity":
@@ -163,7 +163,7 @@ class _Roots:
             yield self._pair(each), each.count
 
     def _one_by_one(self, each: Bad, trace: Callable[[RowKey, Bad], _Root]) -> Traced:
-        """Each violation with its root; of too many the first row speaks for all."""
+        """Each violation with its root; if there are too many, the first row represents all."""
         rows = self._followed(each)
         for row in rows:
             yield trace(row, each), 1
@@ -195,7 +195,7 @@ class _Roots:
 
     @cached_property
     def _unsent(self) -> dict[MessageId, set[int]]:
-        """Messages that nobody sent, and where they were delivered."""
+        """Messages that no process sent, and the processes that delivered them."""
         found: dict[MessageId, set[int]] = {}
         for row, each in self._wrong.values():
             if each.what == REASONS[UNSENT]:
@@ -204,10 +204,10 @@ class _Roots:
 
     @cached_property
     def _absent(self) -> dict[tuple[int, int, int], Bad]:
-        """What a process lacks: process, sender, number."""
+        """Messages that a process lacks, by process, sender and number."""
         return {
             (row.process, row.src, row.seq): each
-            for check in ("atomic", "complete")  # where both miss it, the second is meant
+            for check in ("atomic", "complete")  # if both report it, the second counts
             for each in self._bad
             if each.check == check
             for row in each.rows
@@ -215,8 +215,8 @@ class _Roots:
         }
 
     def _impossible(self, row: RowKey, each: Bad) -> _Root:
-        """A delivery that cannot be right; if the message had been there before, and that was wrong, that one."""
-        if self._counts["integrity"] > EXPLAINED_MAX:  # too many to be held against each other
+        """The root of a delivery that cannot be right: the first wrong one of that message at the process, or the missing send."""
+        if self._counts["integrity"] > EXPLAINED_MAX:  # too many to be compared with each other
             return self._pair(each)
         message = row.src, row.seq
         where = self._unsent.get(message, set())
@@ -228,7 +228,7 @@ class _Roots:
         return self._pair(its)._replace(row=first)
 
     def _lost(self, row: RowKey, each: Bad) -> _Root:
-        """A message that is missing; what was delivered in its place, if that was wrong, of its number or sender."""
+        """The root of a missing message: a wrong delivery of its number or sender in its place, if there is one."""
         instead = [
             (wrong, its)
             for wrong, its in self._wrong.values()
@@ -244,7 +244,7 @@ class _Roots:
 
     @cached_property
     def _early(self) -> dict[RowKey, RowKey]:
-        """For late deliveries, what came too early."""
+        """For late deliveries, the delivery that came too early."""
         found: dict[RowKey, RowKey] = {}
         for each in self._bad:
             if each.check in ("causal", "fifo"):
@@ -271,8 +271,8 @@ class _Roots:
         return _Root(("late", each.process, each.source), text, each.rows[0], PLACE)
 
     def _clash(self, each: Bad) -> _Root:
-        """Two processes disagree. Named is the one that disagrees with more of the others, or of which something else is
-        wrong; between equals nothing tells which it is."""
+        """The root of two orders that differ: the process that disagrees with more of the others, or else the one with another
+        violation; if neither criterion decides, both are named."""
         clash, here, there = each.clashes[0], each.process, each.clashes[0].against
         pairs = {
             (bad.process, bad.clashes[0].against)
@@ -297,7 +297,7 @@ class _Roots:
         return _Root(("clash", each.check, root), text, row, PLACE)
 
     def _preceded(self, process: int, places: tuple[int, ...]) -> Bad | None:
-        """A request that began at a process after one that it precedes, if the places in question are not outside of that."""
+        """A request that began at a process after one that it precedes, if the positions of the two overlap with these places."""
         for bad in self._bad:
             if bad.early is None or bad.process != process:
                 continue
@@ -309,7 +309,7 @@ class _Roots:
 
     @cached_property
     def _stamps(self) -> dict[int, RowKey]:
-        """The first wrong one of each process."""
+        """The first send of each process with a wrong vector."""
         found: dict[int, RowKey] = {}
         for each in self._bad:
             if each.check == "stamps" and each.rows:
@@ -325,14 +325,14 @@ class _Roots:
             row = self._stamps[process]
             message = named(self._names, (row.src, row.seq))
             text = f"{self._names[process]} stamped {message} with a wrong vector"
-            # Whoever asks while this is being found out gets the vector itself, or two could follow from each other.
+            # A call that comes back here while the root is being traced gets the vector itself, or two could follow from each other.
             self._stamp_roots[process] = _Root(("stamps", process), text, row, VECTOR)
             self._stamp_roots[process] = self._behind(row) or self._stamp_roots[process]
         return self._stamp_roots[process]
 
     def _behind(self, row: RowKey) -> _Root | None:
         """What made the vector of a send wrong, if it was not the sender."""
-        if (row.src, row.seq - 1) in self._unsent:  # its own last message, which has no row
+        if (row.src, row.seq - 1) in self._unsent:  # its own message before, the send of which has no row
             place = next(key for key, it in self._wrong.items() if _is_message(it[0], row.src, row.seq - 1))
             return self._impossible(*self._wrong[place])
         for late, early in self._early.items():
@@ -346,7 +346,8 @@ class _Roots:
         return next(filter(None, (self._brought(row, each) for each in self._look.excess(row))), None)
 
     def _brought(self, row: RowKey, excess: Excess) -> _Root | None:
-        """The message that its process lacks, or should not have had, if one of these makes the difference."""
+        """The root of one wrong entry: a message that the process lacks, should not have had, or received with a wrong vector; None if
+        there is no such message."""
         source, stamped, known = excess
         if stamped > known:
             absent = self._absent.get((row.process, source, stamped))
@@ -374,7 +375,7 @@ def _is_same(one: RowKey, other: RowKey) -> bool:
 
 
 def _places(process: int, row: RowKey, clash: Clash) -> tuple[int, ...]:
-    """Where a process has the two messages that it and another have in different orders."""
+    """The positions at a process of the two messages that it and another process have in different orders."""
     if process == row.process:
         return row.pos, clash.other_pos
     return (clash.against_pos, clash.against_other_pos) if process == clash.against else ()

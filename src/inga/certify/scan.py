@@ -39,16 +39,16 @@ from inga.certify.chunk import (
 from inga.certify.fingerprint import Keys, Words, hashes
 
 NEVER = np.iinfo(np.int64).max
-"""Lowest number of no message at all."""
+"""The lowest number where there is no message."""
 
-BLOCK_ROWS = 4096  # of running maxima, at most: as much as fits the processor's cache,
-BLOCK_COUNTS = 1 << 22  # and entries of vectors, where these are wide
+BLOCK_ROWS = 4096  # rows in a block of running maxima, at most: as many as fit the processor's cache,
+BLOCK_COUNTS = 1 << 22  # and entries of vectors in it, if these are wide
 COMPILED_COUNTS_MIN = 1 << 18  # entries of vectors in a chunk from which loading numba pays
 
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """What the rows before a chunk hand to it, per process."""
+    """What the rows before a chunk pass on to it, by process."""
 
     required: Ints  # the highest number that anything delivered depends on
     delivered: Ints  # the highest number delivered
@@ -119,30 +119,30 @@ class Summary:
     unstamped_deliveries: int  # rows without deps
     unstamped_known: int  # the same among sends and receipts
     required: Ints
-    delivered_low: Ints  # NEVER where nothing was
+    delivered_low: Ints  # NEVER where nothing was delivered
     delivered_high: Ints
     known: Ints
     received_high: Ints
     sent_low: int
     sent_high: int
-    repeats: bool  # a number does not follow those before it
+    repeats: bool  # the number of some send is not above the one before
     first_send: int  # its position, 0 if there is none
     first_seq: int
     first_deps: Ints
-    first_known: Ints  # what this chunk knew before it
+    first_known: Ints  # what the process had learnt in this chunk before it
     late_causal: int
     late_fifo: int
     wrong_stamps: int
-    confirms: int = 0  # rows that say that everybody has a message
+    confirms: int = 0  # rows that say that all destinations have a message
     chatter: int = 0  # rows of control traffic, if times were read
     chatter_last: int = NEVER_YET  # their last time
-    progress_last: int = NEVER_YET  # the last time a message got further
+    progress_last: int = NEVER_YET  # the last time a message made progress
     time_low: int = NEVER  # the earliest and the latest time of a row, if times were read
     time_high: int = NEVER_YET
     times_back: int = 0  # rows with an earlier time than one before them, in this chunk
     runs: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))  # of imported events: `runs_of`
     unstamped_events: int = 0  # imported ones without a clock
-    views: tuple[InstalledView, ...] = ()  # that it says it installed
+    views: tuple[InstalledView, ...] = ()  # the view rows
     starts: int = 0  # requests that an object began with, if methods were read
     started_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by source
     requested_low: int = NEVER  # of the requests that were made here
@@ -160,7 +160,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The rows of a chunk that break something."""
+    """Which rows of a chunk break which property."""
 
     late_causal: Bools
     late_fifo: Bools
@@ -199,7 +199,7 @@ def scan_numpy(chunk: Chunk, keys: Keys, carry: Carry | None = None) -> tuple[Su
 
 
 def describe(chunk: Chunk) -> Summary:
-    """A summary with everything that takes no running maximum."""
+    """A summary with everything that needs no running maximum."""
     n = chunk.n
     sends, deliveries = (chunk.kind & SEND) != 0, (chunk.kind & DELIVER) != 0
     known = chunk.is_known()
@@ -270,8 +270,8 @@ def _echoed_ahead(chunk: Chunk, sends: Bools, deliveries: Bools) -> int:
 
 
 def labels_of(chunk: Chunk, rows: Bools) -> Ints:
-    """The lowest and the highest view that rows say they belong to: before the first view that the process installed in this
-    chunk, and after each."""
+    """The lowest and the highest view that rows belong to: of the rows before the first view that the process installed in this
+    chunk, and of those after each view."""
     if not chunk.views and (view := _one_view(chunk)) is not None and rows.any():
         return np.array([[view, view]])
     labels, pos = chunk.view[rows].astype(np.int64), chunk.pos[rows]
@@ -289,7 +289,7 @@ def _one_view(chunk: Chunk) -> int | None:
 
 
 def runs_of(chunk: Chunk) -> Ints:
-    """The own values of a chunk's imported events as stretches: first value, how many, position of the first."""
+    """The own values of a chunk's imported events as ranges: first value, how many, position of the first."""
     rows = np.flatnonzero((chunk.kind & EVENT) != 0)
     if not len(rows):
         return np.empty((0, 3), np.int64)
@@ -306,7 +306,7 @@ def count(summary: Summary, flags: Flags) -> None:
 
 
 def tally(chunk: Chunk, words: Words, summary: Summary) -> None:
-    """Add up the hashes of sends and deliveries, view by view; of a view without any nothing is kept."""
+    """Add up the hashes of sends, deliveries and acceptances, view by view; a view without any has no tally."""
     rows = (chunk.kind & (SEND | DELIVER | ACCEPT)) != 0
     one = _one_view(chunk) if rows.any() else None
     views = [one] if one is not None else np.unique(chunk.view[rows]).tolist()

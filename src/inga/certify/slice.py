@@ -1,21 +1,21 @@
 """Vectors for a trace that has none, slice by slice.
 
-A vector follows from all that went before, so a computation event by event cannot be shared out. A *cut* can: a
-position at each process, such that nothing is received before it that was sent after it. The trace is cut into slices
-by several of them.
+A vector depends on all earlier events, so computing vectors event by event cannot be done in parallel. So the trace is
+divided into slices by *cuts*: a cut is a position at each process such that nothing is received before it that was sent
+after it.
 
-    place    cuts at the same time everywhere; one that is inconsistent is moved back until it is not
-    symbols  every slice at once: what an event has seen of the slice, and *whose* past it has besides: the past
-             with which a process enters the slice, and the messages from earlier slices it has received, up to some
-    driver   slice after slice, with vectors in place of symbols, but only for the events at the edges: the end of
+    place    cuts at the same time at all processes; an inconsistent cut is moved back until it is consistent
+    symbols  all slices in parallel: what an event has seen of the slice, and which earlier pasts it includes: the past with
+             which a process enters the slice, and the messages from earlier slices that a process has received so far
+    driver   slice after slice, symbols are replaced by vectors, but only for the events at the edges: the last one of
              each process, and messages that are received in a later slice
-    vectors  every slice at once again, with what it begins with
+    vectors  all slices in parallel again, each with its initial vectors
 
-`walk` does both passes over rows: symbols are vectors too, of twice the width. An entry says how much of a process's
-receipts from outside is included (1: only the past it entered with), and how many of its messages.
+`walk` does both passes over rows: symbols are vectors too, of twice the width. For each process, one entry says how many of
+its receipts from outside are included (1: only the past it entered with), and another how many of its messages.
 
-Vectors are kept one for each message, however many rows carry it: memory grows with what is sent and not with who listens. They
-are laid out row by row when rows are written, process by process.
+One vector is kept for each message, however many rows carry it: memory grows with the messages sent and not with the number
+of receivers. Vectors are copied row by row when rows are written, process by process.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,12 +36,12 @@ SEND, RECEIPT, COPY = 1, 2, 3
 """What a row is: a send, a receipt that makes a message a cause, another row that carries a message's vector."""
 
 COUNTS_MAX = 1 << 24  # entries of vectors that a slice may take, about; eight bytes each
-ROW_COUNTS = 6  # as much as a row takes besides vectors
+ROW_COUNTS = 6  # what a row takes besides vectors, in entries of vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The rows of some positions of one process that matter, and where they are."""
+    """The rows that matter among some positions of one process."""
 
     process: int
     first: int
@@ -52,7 +52,7 @@ class Steps:
     seq: Ints
 
     def between(self, after: int, upto: int) -> "Steps":
-        """The rows of a slice, as copies: whoever keeps them need not keep the rest."""
+        """The rows after one position, up to another. They are copied, so that the other rows can be freed."""
         low, high = np.searchsorted(self.pos, [after + 1, upto + 1])
         part = slice(int(low), int(high))
         first, last = max(self.first, after + 1), min(self.first + self.events - 1, upto)
@@ -69,8 +69,8 @@ class Outline:
     process: int
     first: int
     events: int
-    since: int  # times of its first and last row
-    until: int
+    since: int  # time of its first row
+    until: int  # latest time of its rows
     sent: int  # the highest number sent, 0 if none
     received: Ints  # the highest number received of each process
     receipts: int  # rows that make a message a cause
@@ -96,7 +96,7 @@ MESSAGE_COLUMNS = ("pos", "step", "src", "seq")
 
 
 def steps_in(table: Any, process: int, receipt: str) -> Steps:
-    """The rows of a segment that was read before, as a chunk, and found to be right."""
+    """The rows of a segment that was validated before, when it was read as a chunk."""
     steps = one_array(table.column("step"))
     kinds = {"deliver": COPY, receipt: RECEIPT, "send": SEND}
     codes = steps.indices.to_numpy(zero_copy_only=False)
@@ -112,7 +112,7 @@ def steps_in(table: Any, process: int, receipt: str) -> Steps:
 
 
 def steps_of(chunk: Chunk) -> Steps:
-    """The rows of a chunk; its receipts are what it was told they are."""
+    """The rows of a chunk; its reader was told which step is a receipt."""
     kind = np.select(
         [(chunk.kind & SENT) != 0, (chunk.kind & RECEIVED) != 0, (chunk.kind & DELIVER) != 0],
         [SEND, RECEIPT, COPY],
@@ -129,15 +129,15 @@ def steps_of(chunk: Chunk) -> Steps:
 
 
 class Unstampable(TraceError):
-    """A row that makes vectors impossible. Kernels know numbers of processes; whoever has their names tells it with them."""
+    """A row that makes vectors impossible. Kernels know only indices of processes; `tell` describes the row with their names."""
 
     def __init__(self, process: int, pos: int, src: int, seq: int, what: str) -> None:
-        # No text for the base class: what it is given is what an exception is made of again, behind a pickle.
+        # No text for the base class: unpickling an exception calls its class with the arguments that the base class got.
         super().__init__(process, pos, src, seq, what)
         self.process, self.pos, self.src, self.seq, self.what = process, pos, src, seq, what
 
     def tell(self, names: Sequence[str], place: str = "") -> str:
-        """In one sentence; `place` is the file that has the row, or the line that it was made of."""
+        """The error in one sentence; `place` is the file that has the row, or the line of the log that it comes from."""
         where = f"at position {self.pos:,}" + (f" ({place})" if place else "")
         return f"{names[self.process]} has message {self.seq} of {names[self.src]} {where}, {self.what}."
 
@@ -180,8 +180,8 @@ def place(steps: Steps, times: Ints, moments: Sequence[tuple[int, int]]) -> list
 
 
 def retreat(steps: Steps, cuts: Sequence[tuple[int, int, Ints]]) -> list[tuple[int, int, int]]:
-    """For cuts, given as (cut, position, numbers sent before it): where the first receipt of something later is,
-    and the highest number sent before that."""
+    """For cuts, given as (cut, position, numbers sent before it): the position before the first receipt of a message sent after
+    the cut, and the highest number sent up to there. Cuts before which there is no such receipt are omitted."""
     found = []
     for cut, upto, sent in cuts:
         late = (steps.kind != SEND) & (steps.pos <= upto) & (steps.seq > sent[steps.src])
@@ -216,7 +216,7 @@ def crossings(steps: Steps, cuts: Cuts) -> tuple[Ints, Ints]:
 
 
 class SlicePlan:
-    """Where to cut: as many slices as are needed to keep each small, at equal times, moved back where needed."""
+    """Where to cut: into as many slices as keep each small, at the same time at all processes, moved back where necessary."""
 
     def __init__(self, outlines: Sequence[tuple[int, Outline]], n: int, counts_max: int = COUNTS_MAX) -> None:
         self._outlines = dict(outlines)
@@ -238,10 +238,10 @@ class SlicePlan:
         self.moments = sorted(moments)
         self.upto = np.zeros((len(self.moments), n), np.int64)
         self.sent = np.zeros((len(self.moments), n), np.int64)
-        self.moved = 0  # boundaries, for people and tests
+        self.moved = 0  # how often cuts were moved back, for people and tests
 
     def _counts(self, n: int) -> int:
-        """What the whole trace would take: a line for each message, in symbols; or the longest process row by row."""
+        """Entries of vectors for the whole trace: a line of symbols for each message, or for each row of the longest process."""
         longest = np.zeros(n, np.int64)
         for each in self._outlines.values():
             longest[each.process] += each.events
@@ -271,7 +271,7 @@ class SlicePlan:
         self.sent[cut, process] = max(self.sent[cut, process], sent)
 
     def to_verify(self) -> list[tuple[int, list[tuple[int, int, Ints]]]]:
-        """Questions for `retreat`: the segments that may have received what is behind a cut."""
+        """Questions for `retreat`: the segments that may have receipts, before a cut, of messages sent after it."""
         asked = []
         for segment, each in self._outlines.items():
             suspect = [
@@ -284,7 +284,7 @@ class SlicePlan:
         return asked
 
     def retreated(self, process: int, found: Sequence[tuple[int, int, int]]) -> bool:
-        """Move cuts back; whether any was moved. Cuts only go back, so this ends."""
+        """Move cuts back; return whether any was moved. Cuts only go back, so this ends."""
         moved = False
         for cut, upto, _ in found:
             if upto < self.upto[cut, process]:
@@ -303,7 +303,7 @@ class SlicePlan:
         return moved
 
     def cuts(self) -> Cuts:
-        """With the end of the trace as the last."""
+        """All cuts, and the end of the trace as the last."""
         end, sent = np.zeros(self._n, np.int64), np.zeros(self._n, np.int64)
         for each in self._outlines.values():
             end[each.process] = max(end[each.process], each.last)
@@ -317,7 +317,7 @@ class SlicePlan:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The rows of all processes in a slice, one process after the other, and how they hang together."""
+    """The rows of all processes in a slice, one process after the other, and which message each is about."""
 
     begins: Ints  # by process: its first row; one more entry with the number of rows
     pos: Ints
@@ -333,7 +333,7 @@ class Slice:
 
     @classmethod
     def of(cls, given: Iterable[Steps], n: int) -> "Slice":
-        """There are millions of rows, so nothing is kept twice."""
+        """Join the rows of all processes. There are millions, so each column of the parts is freed once it is joined."""
         parts = sorted(given, key=lambda part: (part.process, part.first))
         sizes = np.zeros(n, np.int64)
         for part in parts:
@@ -358,19 +358,19 @@ class Slice:
         return len(self.begins) - 1
 
     def strangers(self) -> Ints:
-        """The rows with a message from outside."""
+        """The rows about a message from outside."""
         return np.flatnonzero(self.line >= self.sends)
 
 
 def _sent_lines(begins: Ints, kind: Any, src: Any, seq: Ints) -> tuple[NDArray[np.int32], int]:
-    """Of each row the line of its message, -1 if it is not sent here; and how many are sent."""
+    """The line of each row's message, -1 if it is not sent in this slice; and how many messages are."""
     n = len(begins) - 1
     numbers = [seq[low:high][kind[low:high] == SEND] for low, high in pairwise(begins.tolist())]
     counts = np.array([len(each) for each in numbers])
     before = np.cumsum(counts) - counts  # lines of the processes before
     lines = np.empty(len(seq), np.int32)
     if all((np.diff(each) == 1).all() for each in numbers):
-        # Nobody left out a number, as is usual: there is nothing to look for.
+        # No process skipped a number, the usual case: lines follow from numbers, without a search.
         lowest = np.array([each[0] if len(each) else 0 for each in numbers])
         for low, high in pairwise(begins.tolist()):
             sources = src[low:high]
@@ -398,11 +398,11 @@ def vectors(part: Slice, start: Ints, outside: Ints) -> tuple[NDArray[np.int32],
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """A slice in terms of what it begins with."""
+    """What the events of a slice include of what the slice begins with."""
 
     strangers: list[
         tuple[NDArray[np.int32], Ints, Bools]
-    ]  # by process: senders, numbers, and which of them it received
+    ]  # by process, rows about messages from outside: senders, numbers, and which rows are receipts
     ends: Ints  # by process: the symbols of all that it knows at the end
     crossing: dict[tuple[int, int], NDArray[np.int32]]  # of messages that later slices receive
     outside_src: NDArray[np.int32]  # of messages from outside, each once
@@ -410,7 +410,7 @@ class Symbols:
 
 
 def symbols(part: Slice, wanted: set[tuple[int, int]]) -> Symbols:
-    """The first pass over a slice."""
+    """The first pass over a slice; `wanted` are the messages that later slices receive."""
     n, strangers = part.n, part.strangers()
     start = np.zeros((n, 2 * n), np.int64)
     start[np.arange(n), np.arange(n)] = 1
@@ -432,7 +432,7 @@ def symbols(part: Slice, wanted: set[tuple[int, int]]) -> Symbols:
 
 
 def _walked(part: Slice, start: Ints, lines: NDArray[np.int32], places: Ints, own: Ints) -> Ints:
-    """Fill in the lines of messages that are sent here; what each process knows at the end."""
+    """Fill in the lines of messages that are sent in the slice; return what each process knows at the end."""
     clocks = start.copy()
     ready = np.arange(part.sends + len(part.stranger_seq)) >= part.sends
     done = _walker()(part.begins, part.kind, part.src, part.seq, part.line, ready, places, own, clocks, lines)
@@ -444,10 +444,10 @@ def _walked(part: Slice, start: Ints, lines: NDArray[np.int32], places: Ints, ow
 
 
 def walk(begins, kind, src, seq, line, ready, places, own, clocks, lines):  # type: ignore[no-untyped-def]
-    """Go through the rows of a slice, at each process as far as possible; how far it came.
+    """Go through the rows of a slice, at each process as far as possible; return how far each process came.
 
-    A row of a message waits until its line is ready: for the row of its send, which fills it in. Where a row has a place, its
-    message is from outside, and all that is known of it is that this process received so many of those.
+    A row about a message waits until the line of that message is ready: the row of its send fills it in. A row with a place is
+    about a message from outside, of which the first pass records only how many of those the process has received.
     """
     n, width = len(begins) - 1, clocks.shape[1]
     at = begins[:-1].copy()
@@ -504,7 +504,7 @@ class Beginning:
 
 
 class SliceEdges:
-    """Vectors at the edges of slices: the only thing that is done one after the other."""
+    """Computes the vectors at the edges of slices: the only step that takes one slice after the other."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -512,7 +512,7 @@ class SliceEdges:
         self._messages: dict[tuple[int, int], Ints] = {}
 
     def add(self, found: Symbols) -> Beginning:
-        """The next slice in order; what it begins with."""
+        """Add the next slice in order; return what it begins with."""
         n = self._n
         names = list(zip(found.outside_src.tolist(), found.outside_seq.tolist(), strict=True))
         lines = np.array([self._messages[name] for name in names], np.int64).reshape(len(names), n)
@@ -524,7 +524,7 @@ class SliceEdges:
         exact = symbols[:, n:].copy()
         key = found.outside_seq * n + found.outside_src
         for process, (src, seq, received) in enumerate(found.strangers):
-            # Of what a process received from outside, the past up to the places that somebody knows of.
+            # The past of what a process received from outside, up to each place that some symbol names.
             upto = np.unique(symbols[:, process])
             past, begun = self._start[process], 0
             for place in upto[upto > 0].tolist():

@@ -1,4 +1,4 @@
-"""What a check answers: verdicts, counts, witnesses, and the causes they have in common."""
+"""The answers of checks: verdicts, counts, witnesses, and the causes they have in common."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,31 +11,31 @@ from inga.model.html import html_table
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
 SHOWN = 20
-"""Violations that a notebook shows."""
+"""The most violations that a notebook shows."""
 
 
 def overall(verdicts: Iterable[str]) -> str:
-    """One for all: a failure outranks a hole, a hole outranks a pass."""
+    """One verdict for all: a failure outranks an unknown, an unknown outranks a pass."""
     found = set(verdicts)
     return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in found), PASS)
 
 
 @dataclass(slots=True)
 class Witness:
-    """One violation, so that a person can go and look."""
+    """One violation, with what a person needs to look it up."""
 
     check: str
     process: int
-    pos: int  # of the row that is wrong; 0 if the wrong is that there is none
+    pos: int  # of the wrong row; 0 if the violation is that a row is missing
     message: MessageId
     text: str
     segment: str | None = None  # the file with the row
-    other: MessageId | None = None  # the second message: what came too early, or was sent in truth
+    other: MessageId | None = None  # the one that came too early, or the event that is named
     other_pos: int = 0  # its position at the same process
     chain: list[Step] = field(default_factory=list)
     against: tuple[int, int, int] | None = None  # a process that has both the other way round, and where
     line: str | None = (
-        None  # of an imported log: file and line that the row, or the send of a message that is lacking, is from
+        None  # in an imported log: file and line of the row, or of the send of a missing message
     )
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Certificate:
         return [witness for check in self.checks for witness in check.witnesses]
 
     def _repr_html_(self) -> str:
-        from inga.certify.checks import CHECKS  # which knows judges, and they know answers
+        from inga.certify.checks import CHECKS  # not at the top: judges import this module
 
         rows = [
             (check.name, check.verdict, check.violations, CHECKS[check.name].statement, check.reason)

@@ -1,10 +1,9 @@
-"""Views: everybody in one agrees on who is in it and on the one before, delivers in it what was sent in it, and who goes
-on to the next one together with others has delivered the same.
+"""Views: all members of a view agree on its members and on the view before, and deliver in it the messages sent in it;
+members that go on to the next view together have delivered the same messages.
 
-Rows say which view they belong to, and view rows when a process was in which; so the summaries tell whether one belongs to
-another view than the process was in. Who is in which view is said by few rows, which are all in the summaries. As to messages: if what was sent in a view was
-delivered in it everywhere, there is nothing to look for. Only the sources for which some sum differs are looked at, a
-range of their numbers at a time, as for `atomic`.
+Each row names the view it belongs to, and view rows say when a process was in which view; so the summaries show whether a row
+belongs to another view than its process was in. View rows are few, and all of them are in the summaries. Messages are read only
+of sources for which the sums of sends and deliveries differ in some view, a range of their numbers at a time, as for `atomic`.
 """
 
 from collections import Counter
@@ -29,8 +28,8 @@ NOWHERE = -1  # the view of a message that was not delivered
 
 
 def views(evidence: Evidence) -> Iterator[Bad]:
-    """What processes say of views and others contradict; messages delivered in a view that they do not belong to;
-    messages that some survivor of a view delivered in it and another one did not."""
+    """View rows that contradict others; messages sent or delivered in a view that they do not belong to; messages
+    that some survivor of a view delivered in it and another survivor did not."""
     if not any(summary.views for summary in evidence.summaries):
         return
     yield from _Rows(evidence).judge()
@@ -62,12 +61,12 @@ def _has(summary: Summary, source: int, numbers: Range) -> bool:
 
 
 def step_of(process: int, view: InstalledView) -> Step:
-    """A row of a view as a link of a chain; in place of a message, who led and its number."""
+    """A view row as a link of a chain, with the view's leader and number in place of a message."""
     return Step(process, view.pos, "view", (max(view.leader, 0), view.number))
 
 
 class _Rows:
-    """Do the rows of views agree with each other? Each that does not is held against one of the others."""
+    """Judges whether view rows agree with each other; each that does not is reported with one that it contradicts."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._names = evidence.names
@@ -91,7 +90,7 @@ class _Rows:
                 yield self._bad(process, view, what, [step_of(process, before)])
 
     def _members(self, group: list[tuple[int, InstalledView]]) -> Iterator[Bad]:
-        """Who differs from most others."""
+        """Processes whose row differs from most others of the view, or that installed a view they are not in."""
         counts = Counter(view.members for _, view in group)
         agreed = counts.most_common(1)[0][0]
         there, other = next((process, view) for process, view in group if view.members == agreed)
@@ -106,7 +105,7 @@ class _Rows:
                 yield self._bad(process, view, f"installed view {view.number}, which it is not in", [])
 
     def _predecessors(self, group: list[tuple[int, InstalledView]]) -> Iterator[Bad]:
-        """Those who were in the group before come from one and the same view: nobody has passed one over."""
+        """All processes that were in the group before must come from the same view, so that none skipped one."""
         before = {process: self._before(process, view) for process, view in group}
         known = {
             process: each for process, each in before.items() if each is not None and each.leader != UNSAID
@@ -140,8 +139,8 @@ class _Rows:
 
 
 def _strays(evidence: Evidence) -> Iterator[Bad]:
-    """Sends and deliveries while another view was in force than that which they belong to. Where the views of a process are
-    out of order, that is what is wrong."""
+    """Sends and deliveries that belong to a view that was not in force. A process whose views are out of order is left out: that
+    violation is reported already."""
     questions = []
     for process, line in enumerate(evidence.lines):
         numbers = [view.number for view in evidence.membership.installed[process]]
@@ -183,7 +182,7 @@ def _most_common(found: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 class _Messages:
-    """Are messages delivered in the views that they were sent in, and by all who go on together or by none?"""
+    """Judges whether messages are delivered in the view they were sent in, and by all members that go on together or by none."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._processes = evidence.processes
@@ -194,7 +193,7 @@ class _Messages:
         n, width = len(self._processes), numbers.high - numbers.low
         delivered_in = np.full((n, width), NOWHERE, np.int32)
         positions = np.zeros((n, width), np.int64)
-        for part in reversed(parts):  # so that the first delivery is the one that counts
+        for part in reversed(parts):  # so that the first delivery of a message counts
             at = part.delivered[::-1] - numbers.low
             delivered_in[part.process, at] = part.delivered_in[::-1]
             positions[part.process, at] = part.delivered_at[::-1]
@@ -202,7 +201,7 @@ class _Messages:
         sent_in = np.full(width, NOWHERE, np.int32)
         sent_in[sends.seq - numbers.low] = sends.view
         if not self._processes[source].complete:
-            # A message is sent in one view. If its send is lost, that is the one in which most have delivered it.
+            # A message is sent in one view. If its send is missing, that counts as the one in which most have delivered it.
             sent_in = np.where(sent_in == NOWHERE, _most_common(delivered_in), sent_in)
         for here in range(n):
             outside = (delivered_in[here] != sent_in) & (delivered_in[here] != NOWHERE) & (sent_in != NOWHERE)
@@ -213,7 +212,7 @@ class _Messages:
     def _unequal(
         self, delivered: Bools, sends: Sends, numbers: Range, source: int, view: int
     ) -> Iterator[Bad]:
-        """Who went on from a view together, and what some of them delivered in it and others did not."""
+        """Messages that some of the processes that went on together from a view delivered in it and others did not."""
         for survivors in self._membership.survivors(source, view):
             for here in survivors:
                 others = [other for other in survivors if other != here]
@@ -223,7 +222,7 @@ class _Messages:
                     yield from self._lacking(lacking, numbers, here, source, view)
 
     def _meant(self, sends: Sends, numbers: Range, here: int, source: int) -> Bools:
-        """Of what was lost with the end of a trace nothing is known."""
+        """Which numbers are known to be for a process. Those whose sends are missing are not: their destinations are unknown."""
         meant = np.zeros(numbers.high - numbers.low, np.bool_)
         mine = meant_for(self._membership, sends, here, source)
         meant[sends.seq[mine] - numbers.low] = True
@@ -260,7 +259,7 @@ class _Messages:
             yield Bad("views", here, source, what, len(seqs), rows, blames=blames, chain=chain, view=view)
 
     def _last(self, process: int, number: int) -> list[Step]:
-        """The row of the view that a process was in."""
+        """The row of a process for the view of that number, if it has one."""
         return [
             step_of(process, view) for view in self._membership.installed[process] if view.number == number
         ][:1]

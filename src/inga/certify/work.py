@@ -1,4 +1,4 @@
-"""What is asked of one chunk: the functions that tasks apply, wherever they run."""
+"""Questions to one chunk: the functions that tasks apply, wherever they run."""
 
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ class Findings:
     """What a second scan found, by check."""
 
     broken: dict[str, Broken]
-    restarts: list[RowKey] = field(default_factory=list)  # sends that count from an earlier number again
+    restarts: list[RowKey] = field(default_factory=list)  # sends that count again from an earlier number
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class FoundRows:
 
 
 def summarise(chunk: Chunk, keys: Keys) -> Summary:
-    """The first look at a chunk."""
+    """The first scan of a chunk."""
     return scan(chunk, keys)[0]
 
 
 def rescan(chunk: Chunk, question: tuple[Keys, Carry, int, int]) -> Findings:
-    """The second look, with what came before, also the highest number sent; lists at most so many rows per check."""
+    """The second scan, with the carry and the highest number sent before; lists at most `listed_max` rows per check."""
     keys, carry, sent_before, listed_max = question
     _, flags = scan(chunk, keys, carry)
     rows = {
@@ -71,7 +71,7 @@ def rescan(chunk: Chunk, question: tuple[Keys, Carry, int, int]) -> Findings:
     }
     broken = {check: _broken(chunk, which, listed_max) for check, which in rows.items()}
     sends = np.flatnonzero(chunk.kind & SEND)
-    # What others say about this process does not count: they may name messages that it has not sent yet.
+    # Only own sends count: vectors of others may name messages that the process has not sent yet.
     highest = np.maximum.accumulate(np.append(sent_before, chunk.seq[sends]))[:-1]
     return Findings(broken, _listed(chunk, sends[chunk.seq[sends] <= highest], 1))
 
@@ -97,7 +97,7 @@ class FirstCopies:
 
 
 def copies(chunk: Chunk, question: tuple[Keys, int, Range]) -> FirstCopies:
-    """What a chunk has of some messages of one source."""
+    """The first deliveries in a chunk of some messages of one source."""
     keys, source, numbers = question
     delivered = deliveries_of(chunk, keys, source, numbers)
     firsts = np.unique(delivered.seq, return_index=True)[1]
@@ -106,7 +106,7 @@ def copies(chunk: Chunk, question: tuple[Keys, int, Range]) -> FirstCopies:
 
 
 def blocks(chunk: Chunk, question: tuple[list[int], int, int]) -> Ints:
-    """In which stretches of so many numbers, from the first on, a chunk has rows of some sources."""
+    """In which ranges of `width` numbers, counted from `first`, a chunk has rows of some sources."""
     sources, first, width = question
     numbers = chunk.seq[np.isin(chunk.src, sources) & (chunk.seq >= first)]
     found: Ints = np.unique((numbers - first) // width)
@@ -143,7 +143,7 @@ def fates(chunk: Chunk, question: tuple[Keys, int, Range]) -> Fates:
 
 @dataclass(frozen=True, slots=True)
 class Strays:
-    """Rows of one step and source that say they belong to a view, while another was in force: how many, and the first."""
+    """Rows of one step and source that belong to one view, while another was in force: how many, and the first."""
 
     step: str
     source: int
@@ -154,8 +154,8 @@ class Strays:
 
 
 def strays(chunk: Chunk, question: tuple[int, int]) -> list[Strays]:
-    """Sends and deliveries that belong to another view than the process is in, given the one that it is in before the chunk,
-    -1 if none; lists at most so many of each kind."""
+    """Sends and deliveries that belong to another view than the one in force, given the view before the chunk, -1 if none;
+    lists at most `listed_max` of each kind."""
     before, listed_max = question
     rows = np.flatnonzero(chunk.kind & (SEND | DELIVER))
     views = np.array([before, *(view.number for view in chunk.views)])
@@ -181,7 +181,7 @@ class Noise:
 
 
 def noise(chunk: Chunk, question: tuple[int, int]) -> Noise:
-    """Control rows later than a time in nanoseconds; lists at most so many."""
+    """Control rows later than a time in nanoseconds; lists at most `listed_max`."""
     deadline, listed_max = question
     clocked = chunk.clocked
     assert clocked is not None, "only chunks with times are asked"
@@ -201,7 +201,7 @@ class Backwards:
 
 
 def backwards(chunk: Chunk, question: tuple[int, int]) -> Backwards:
-    """Where times go back, given the latest time before the chunk; lists at most so many."""
+    """Where times go back, given the latest time before the chunk; lists at most `listed_max`."""
     before, listed_max = question
     clocked = chunk.clocked
     assert clocked is not None, "only chunks with times are asked"

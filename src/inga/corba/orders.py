@@ -1,4 +1,4 @@
-"""The orders whose packets are MIOP's. `inga.recipes.find` imports this module when one of them is asked for."""
+"""The orders whose packets travel over MIOP. `inga.recipes.find` imports this module when one of them is requested."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from inga.recipes.standard import CAUSAL, KEYS, NONE, OBJECT, SET, causal, co, o
 from inga.recipes.transports import compose
 
 REPEATS = 64
-"""Requests for one lost packet before ReMIOP gives up, where a group fails of it: a few minutes."""
+"""How often a member of a group repeats its request for a lost packet before the group fails: about two minutes in all."""
 
 REMIOP = Miop(ReMiop, repeats=REPEATS)
 
@@ -49,7 +49,7 @@ compose(
     levels=CO_LEVELS,
     tunings={**REMIOP_FAST, "window": (1, 2, 4, 8)},
 )
-# By ReMIOP heartbeats are repaired as well, and go to everybody: they need not be repeated soon.
+# ReMIOP repairs heartbeats as well, and multicasts them to all members: they need not be repeated soon.
 compose(
     "remiop+object",
     objects(crowded=True, delta=0.5),

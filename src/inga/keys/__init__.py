@@ -1,1 +1,1 @@
-"""What members prove themselves by: secrets that a group shares, authorities, and the certificates they issue."""
+"""How members prove who they are: secrets that a group shares, authorities, and the certificates that these issue."""

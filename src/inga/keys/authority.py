@@ -1,10 +1,11 @@
-"""Who may join: an authority issues certificates, and members that trust it take whoever has one.
+"""Authorities issue certificates. Members that trust an authority admit any process with a certificate from it.
 
     authority = Authority.make("lunch")
     authority.save("authority")                  # authority.pem for everybody, authority.key for nobody else
     authority.issue("alice", hosts=["alice.example.org"]).save("alice.pem")
 
-Whoever has the authority's private key can be anybody. It is needed only to issue, and need not be on a machine with a member.
+With the authority's private key one can impersonate any member. The key is needed only to issue certificates, and need not be on a
+machine with a member.
 """
 
 import datetime

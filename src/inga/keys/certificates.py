@@ -1,12 +1,12 @@
-"""Certificates: X.509 with Ed25519 keys, so that one and the same serves a group's handshake and TLS.
+"""Certificates: X.509 with Ed25519 keys, so that one certificate serves both the handshake of a group and TLS.
 
 A member's name stands in its certificate as a URI (`urn:inga:member:alice`, escaped: any name fits); hosts under which it is reached by
 TLS stand beside it. There are two kinds of certificates, and an authority signs its members' directly:
 
-    authority  signs certificates, nothing else; made by itself
-    member     signs what a member says, nothing else; made by an authority
+    authority  its key signs certificates, nothing else; self-signed
+    member     its key signs data of the member, nothing else; signed by an authority
 
-This is the only module of the room that needs the package `cryptography`. Those above import it when they first need it.
+This is the only module of the room that needs the package `cryptography`. The others import it when they first need it.
 """
 
 import datetime
@@ -34,7 +34,7 @@ Extension = TypeVar("Extension", bound=x509.ExtensionType)
 
 MEMBER_URI = "urn:inga:member:"
 LABEL = b"inga: said by a member of a group, and not a part of TLS nor of a certificate\0"
-"""In front of everything that a member signs: a signature made for one purpose is none for another."""
+"""The prefix of all data that a member signs: a signature made for one purpose is not valid for another."""
 NAME_MAX = 255
 """Characters of a member's name."""
 COMMON_NAME_MAX = 64
@@ -42,19 +42,19 @@ COMMON_NAME_MAX = 64
 CERTIFICATE_MAX = 8192
 """Octets; ours have 500 and a little for each host."""
 SIGNATURE = b"\x03\x41\x00"
-"""In DER, in front of a signature of 64 octets: their type and length, and that no bit of them is left over."""
+"""What precedes a signature of 64 octets in DER: the type and length of a bit string, and that it has no unused bits."""
 SKEW = datetime.timedelta(minutes=5)
-"""A certificate is valid a little before it was made, since clocks differ."""
+"""A certificate is valid from so long before it was made, since clocks differ."""
 KNOWN = {x509.BasicConstraints, x509.KeyUsage, x509.ExtendedKeyUsage, x509.SubjectAlternativeName}
 """Extensions that we act upon. A certificate in which another one is critical is refused."""
 UNREADABLE = (ValueError, TypeError, InternalError, UnsupportedAlgorithm, x509.DuplicateExtension,
               x509.InvalidVersion, x509.UnsupportedGeneralNameType, Warning)  # fmt: skip
-"""What the package raises for octets that are no certificate; warnings where they are errors."""
+"""What the package raises for octets that are no certificate; Warning, if Python is told to raise warnings as errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a certificate says, for people."""
+    """The contents of a certificate, to show to people."""
 
     name: str
     is_authority: bool
@@ -67,7 +67,7 @@ class Facts:
 
 
 class Verifier:
-    """Tells what one member signed from what it did not. Made by `check_certificate`."""
+    """Verifies the signatures of one member. Made by `check_certificate`."""
 
     __slots__ = ("name", "ends", "_key")
 
@@ -78,7 +78,7 @@ class Verifier:
         self._key = key
 
     def verify(self, signature: bytes, data: bytes) -> None:
-        """Nothing happens if the member signed this; a KeysError if not."""
+        """Raise KeysError unless the member signed this data."""
         try:
             self._key.verify(signature, LABEL + data)
         except InvalidSignature:
@@ -88,10 +88,10 @@ class Verifier:
 def check_certificate(
     certificate: bytes, authorities: Iterable[bytes], name: str | None, now: float
 ) -> Verifier:
-    """Whether this is the certificate of the member `name` (None: of any) by one of the authorities, all in DER, and valid now.
+    """Check that this is the certificate of the member `name` (None: of any) by one of the authorities, all in DER, and valid now.
 
-    `now` is in seconds since 1970. What is wrong is said by a KeysError; it is checked in an order in which nothing that
-    a stranger wrote is believed before the signature of an authority.
+    `now` is in seconds since 1970. A KeysError says what is wrong. Nothing in the certificate is believed before the
+    signature of an authority is verified.
     """
     leaf = _parsed(certificate)
     if not certificate.endswith(SIGNATURE + leaf.signature):  # the only octets that no signature covers
@@ -181,7 +181,7 @@ def _parsed(certificate: bytes) -> x509.Certificate:
 
 
 def facts(certificate: bytes) -> Facts:
-    """What a certificate says, whether or not any of it is true."""
+    """The contents of a certificate, none of which is verified."""
     parsed = _parsed(certificate)
     try:
         is_authority = _is_authority(parsed)
@@ -203,11 +203,11 @@ def _common_name(name: x509.Name) -> str:
     return next((str(each.value) for each in name.get_attributes_for_oid(NameOID.COMMON_NAME)), "")
 
 
-# Making them
+# Making certificates
 
 
 def make_authority(key: Ed25519PrivateKey, name: str, days: float, now: datetime.datetime) -> bytes:
-    """The certificate of an authority, made by itself."""
+    """The certificate of an authority, signed by itself."""
     if not 0 < len(name.encode()) <= COMMON_NAME_MAX:
         raise KeysError("wrong_name", f"an authority needs a name, of at most {COMMON_NAME_MAX} octets")
     subject = _subject(name)
@@ -221,7 +221,7 @@ def make_member(
     authority: bytes, key: Ed25519PrivateKey, member: Ed25519PublicKey, name: str, hosts: Sequence[str],
     days: float, now: datetime.datetime,
 ) -> bytes:  # fmt: skip
-    """The certificate of a member, made by the authority that has this certificate and key."""
+    """The certificate of a member, signed by the authority that has this certificate and key."""
     if not 0 < len(name) <= NAME_MAX:
         raise KeysError("wrong_name", f"a member needs a name, of at most {NAME_MAX} characters")
     issuer = _parsed(authority)
@@ -269,7 +269,7 @@ def _signed(builder: x509.CertificateBuilder, key: Ed25519PrivateKey) -> bytes:
 
 
 def _subject(name: str) -> x509.Name:
-    """The name as X.509 has it: what there is room for."""
+    """The name as an X.509 subject, truncated to what there is room for."""
     short = name.encode(errors="replace")[:COMMON_NAME_MAX].decode(errors="ignore")
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, short)])
 
@@ -317,12 +317,12 @@ def make_key() -> Ed25519PrivateKey:
 
 
 def sign(key: Ed25519PrivateKey, data: bytes) -> bytes:
-    """What `Verifier.verify` takes for a signature of this."""
+    """The signature of this data for `Verifier.verify`."""
     return key.sign(LABEL + data)
 
 
 def private_pem(key: Ed25519PrivateKey, password: bytes | None = None) -> bytes:
-    """A private key as text; without a password, whoever reads it has it."""
+    """A private key as PEM text; it is encrypted only with a password."""
     how = (
         serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
     )
@@ -330,7 +330,7 @@ def private_pem(key: Ed25519PrivateKey, password: bytes | None = None) -> bytes:
 
 
 def certificate_pem(certificate: bytes) -> bytes:
-    """A certificate as text."""
+    """A certificate as PEM text."""
     return _parsed(certificate).public_bytes(serialization.Encoding.PEM)
 
 

@@ -1,4 +1,4 @@
-"""Files that hold secrets: only their owner may read them, and none is ever written over."""
+"""Files that hold secrets: only the owner and the group of a file may read it, and none is ever overwritten."""
 
 import os
 import stat
@@ -10,16 +10,16 @@ from inga.model.text import printable
 SECRET_PREFIX = "inga-secret-"
 PRIVATE, PUBLIC = 0o600, 0o644
 SECRETS = (b"PRIVATE KEY", SECRET_PREFIX.encode())
-"""What a file holds that only its owner may read."""
+"""Bytes by which a file is known to hold a secret."""
 OTHERS = stat.S_IROTH | stat.S_IWOTH
 FILE_MAX = 1 << 20
 """Octets; a file of keys has a few thousand."""
 
 
 def read_keys(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file. One that holds something secret and that everybody on the machine can read or write is refused.
+    """The content of a file. One that holds a secret is refused if every user of the machine can read or write it.
 
-    The group of the file may read it, other than with ssh: that is how services are given their secrets.
+    The file's group may read it, unlike with ssh: that is how services are given their secrets.
     """
     name = printable(str(path))
     with open(path, "rb") as file:
@@ -35,7 +35,7 @@ def read_keys(path: str | os.PathLike[str]) -> bytes:
 
 
 def write_new(path: str | os.PathLike[str], content: bytes, mode: int) -> Path:
-    """Write a file that is not there yet, from its first moment with this mode."""
+    """Write a file that does not exist yet. It has this mode from the start, so that a private one is never readable by others."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:

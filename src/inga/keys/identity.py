@@ -1,4 +1,4 @@
-"""Who a member is: a name, a private key, and a certificate by which an authority says that they belong together.
+"""The identity of a member: a name, a private key, and a certificate in which an authority states that they belong together.
 
 me = Identity.load("alice.pem")              # made by `inga keys member alice --authority DIR`
 signature = me.sign(data)

@@ -1,11 +1,11 @@
 """Secrets that all members of a group share.
 
-A secret is made by chance and has 256 bits, so that nobody guesses it, however fast the machine. As text it is a prefix, then
-in base32 the secret and three octets of a checksum, which catch an error of whoever types it:
+A new secret has 256 random bits, so that it cannot be guessed, however fast the machine. As text it is a prefix, then in base32
+the secret and a checksum of three octets, which detects typing errors:
 
     inga-secret-wq3bdqi6-…-5uv4n7ka
 
-Capitals, spaces and hyphens do not matter. A passphrase is refused: whoever hears a group could try millions of them a second.
+Capitals, spaces and hyphens do not matter. A passphrase is refused: an eavesdropper could try millions of them a second.
 """
 
 import base64
@@ -21,7 +21,7 @@ from inga.model.errors import KeysError
 from inga.model.text import printable
 
 SIZE = 32
-"""Octets of a secret that is made here."""
+"""Octets of a new secret."""
 SIZE_MIN, SIZE_MAX = 16, 64
 CHECK_SIZE = 3
 GROUPED = 8

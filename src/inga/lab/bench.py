@@ -1,4 +1,4 @@
-"""What every benchmark returns: rows of a value, a baseline of the same run, and their ratio."""
+"""The results of benchmarks: rows of a value, a baseline of the same run, and their ratio."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from typing import Any
 from inga.model.compiled import compiled
 
 SayProgress = Callable[[str], None]
-"""Told what is being measured now."""
+"""Called with a description of what is measured now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class BenchRow:
 
 
 def machine() -> dict[str, Any]:
-    """On what it was measured."""
+    """Describe the machine and the interpreter."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -41,7 +41,7 @@ def machine() -> dict[str, Any]:
 
 
 def table(rows: list[BenchRow]) -> str:
-    """For a person."""
+    """Return the rows as a table of text."""
     lines = [("case", "value", "unit", "baseline", "ratio", "baseline is")]
     lines += [
         (r.case, f"{r.value:,.6g}", r.unit, f"{r.baseline:,.6g}", f"{r.ratio:.2f}", r.baseline_is)

@@ -1,12 +1,12 @@
-"""What certification costs, against Spark doing no more than reading the same columns.
+"""The cost of certification, against Spark that only reads the same columns.
 
-CPU seconds of everything this process has started: the JVM and the Python workers. Both sides are warmed up
-first, so start-up is in neither, and then take turns; medians count. The baseline reads every column that the checks
-read, and adds it up.
+Measured are the CPU seconds of this process and everything it has started: the JVM and the Python workers. Both sides are warmed up
+first, so start-up is in neither, and are then repeated alternately; medians are reported. The baseline reads every column that
+the checks read, and adds it up.
 
-Others do the same on one machine, in a process of their own: pyarrow with the kernels of the checks and no Spark, and
-DuckDB and Polars, if they are installed (`pip install 'inga[bench]'`), by a window over the rows. Those two cannot look
-into packed vectors, so they are given `fifo` alone, which is less than a third of the work.
+Other programs do the same work on one machine, each in a process of its own: pyarrow with the kernels of the checks and without Spark, and
+DuckDB and Polars, if they are installed (`pip install 'inga[bench]'`), by a window over the rows. These two cannot read
+packed vectors, so they run the check `fifo` alone, which is less than a third of the work.
 """
 
 import os
@@ -45,7 +45,7 @@ SPEED = "events per cpu s"
 SCAN = "Spark scan of the same columns"
 
 Sizes = dict[tuple[int, int], float]
-"""Something measured, by members and events."""
+"""A measured number, by members and events."""
 
 
 def run(
@@ -58,8 +58,8 @@ def run(
     repetitions: int = REPETITIONS,
     note: Callable[[str], None] = lambda text: None,
 ) -> list[BenchRow]:
-    """All cases. `quick` leaves out all but the smallest traces, `large` adds the largest; `note` hears of what
-    could not be measured."""
+    """Run all cases. `quick` keeps only the smallest traces, `large` adds the largest; `note` is called with the cases that could not be
+    measured."""
     need_proc()
     if sizes is None:
         sizes = EVENTS[:1] if quick else (*EVENTS, EVENTS_LARGE) if large else EVENTS
@@ -98,7 +98,7 @@ def run(
                             f"{name}, peak, {case}", peaks[n, events], peak, "MB", "a worker of inga check"
                         )
                     )
-                shutil.rmtree(path)  # a large one is several gigabytes
+                shutil.rmtree(path)  # large traces have several gigabytes
             rows += _growth(costs, peaks)
     finally:
         session.stop()
@@ -106,7 +106,7 @@ def run(
 
 
 def _growth(costs: Sizes, peaks: Sizes) -> list[BenchRow]:
-    """The largest trace against the next: cost per event and memory, both 1 if they do not grow."""
+    """Compare the largest trace with the second largest: ratios of cost per event and of memory, both 1 if they do not grow."""
     rows = []
     for members in sorted({n for n, _ in costs}):
         sizes = sorted(events for n, events in costs if n == members)
@@ -120,11 +120,11 @@ def _growth(costs: Sizes, peaks: Sizes) -> list[BenchRow]:
     return rows
 
 
-# ---- others, each in a process of its own
+# ---- other programs, each in a process of its own
 
 
 def _with_pyarrow(path: Path) -> None:
-    """The same checks without Spark: one segment after the other."""
+    """Run the same checks without Spark: one segment after the other."""
     certificate = certify(_source(None, path), CHECKS)
     assert certificate.verdict == "pass", certificate.to_json()
 
@@ -143,7 +143,7 @@ def _with_duckdb(path: Path) -> None:
             FROM read_parquet('{path}/events/*.parquet') WHERE step = 'deliver'
         ) WHERE earlier > seq"""
     connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")  # it would go to standard output
+    connection.execute("SET enable_progress_bar = false")  # it would be printed to standard output
     late = connection.execute(query).fetchall()
     assert late == [(0,)], late
 
@@ -161,7 +161,7 @@ def _with_polars(path: Path) -> None:
 class _Rival:
     package: str
     function: Callable[[Path], None]
-    events_max: int = EVENTS_LARGE  # beyond which it wants more memory than a machine may have
+    events_max: int = EVENTS_LARGE  # more events may need more memory than a machine has
 
 
 RIVALS = {
@@ -179,7 +179,8 @@ def _is_there(name: str, rival: _Rival, note: Callable[[str], None]) -> bool:
 
 
 def alone(function: Callable[..., None], *paths: Path) -> tuple[float, float]:
-    """CPU seconds and the peak of memory in MB; the second of two runs counts, as imports are in the first."""
+    """Run a function in a process of its own. Return the CPU seconds of the second of two runs, since the first includes imports, and the
+    peak of memory in MB."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_measured, args=(function, paths, theirs))
@@ -202,18 +203,18 @@ def _measured(function: Callable[..., None], paths: tuple[Path, ...], answer: An
 
 
 Spent = tuple[float, float]
-"""CPU seconds, and seconds by the clock."""
+"""CPU seconds, and seconds of wall-clock time."""
 
 
 def _measure(session: Any, path: Path, repetitions: int) -> tuple[Spent, Spent]:
-    """A scan and the checks."""
+    """Measure a scan and the checks."""
     scanning, checking = partial(scan, session, path, JUDGED_COLUMNS), partial(check, session, path)
     found = in_turn({SCAN: scanning, "check": checking}, repetitions)
     return found[SCAN], found["check"]
 
 
 def check(session: Any, path: Path) -> None:
-    """Certify a trace that is clean."""
+    """Certify a trace without violations."""
     certificate = certify(_source(session, path), CHECKS)
     assert certificate.verdict == "pass", certificate.to_json()
 
@@ -237,8 +238,8 @@ def in_turn(
     warmups: Mapping[str, Callable[[], None]] | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Spent]:
-    """Medians of what each action spends, some repetitions, one after the other. Start-up is not in them: before, each is done
-    once, or what is to warm it up. `progress` hears what is done now."""
+    """Return the medians of what each action spends; all actions run in turn, `repetitions` times. Start-up is not included: before, each
+    action runs once, or its entry in `warmups` does. `progress` is called with what runs now."""
     for name, action in (warmups or actions).items():
         progress(f"{name}, warming up")
         action()
@@ -266,17 +267,17 @@ SAMPLE_SECONDS = 0.2
 
 
 class CpuMeter:
-    """What this process and its descendants use, also those that end meanwhile: of each what it had when it was seen last.
+    """The CPU time of this process and its descendants, including those that have ended: of each, its CPU time when it was last seen.
 
-    Adding up what parents have waited for would not do: when Spark ends an idle daemon, nobody waits for its workers.
+    The times of children that parents have waited for would not do: when Spark ends an idle daemon, no process waits for its workers.
     """
 
     def __init__(self) -> None:
-        self._used: dict[tuple[int, str], int] = {}  # ticks, by process and the time when it began
+        self._used: dict[tuple[int, str], int] = {}  # ticks, by process id and start time
         self._lock = Lock()
 
     def seconds(self) -> float:
-        """So far, of all that were seen."""
+        """Return the CPU seconds so far of all processes that were seen."""
         with self._lock:
             for process, fields in _family():
                 self._used[process, fields[19]] = int(fields[11]) + int(fields[12])
@@ -285,7 +286,7 @@ class CpuMeter:
 
 @contextmanager
 def _metered() -> Iterator[CpuMeter]:
-    """A meter that looks often enough to see processes that come and go."""
+    """Return a meter that also samples in the background, often enough to count processes that end meanwhile."""
     meter, ended = CpuMeter(), Event()
 
     def look() -> None:
@@ -302,7 +303,7 @@ def _metered() -> Iterator[CpuMeter]:
 
 
 WORKER, JAVA = b"pyspark.daemon", b"org.apache.spark"
-"""How processes are known by their command line."""
+"""Parts of the command lines by which processes are recognized."""
 
 
 def need_proc() -> None:
@@ -311,24 +312,24 @@ def need_proc() -> None:
 
 
 def forget_peaks() -> None:
-    """From here on, `peak` tells of what comes."""
+    """Reset the peaks of memory, so that later ones are measured from here on."""
     for process, _ in _family():
-        with suppress(OSError):  # it may end meanwhile, or not be ours to ask
+        with suppress(OSError):  # it may end meanwhile, or we may lack the permission
             Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
 def peak_memory(kind: bytes) -> float:
-    """The most memory that a process of a kind ever had, in MB."""
+    """Return the largest peak of resident memory of a process of a kind, in MB."""
     return max(_peaks(kind), default=0.0)
 
 
 def peak_of_all() -> float:
-    """The most memory that this process and its descendants can have had together: the sum of their peaks, in MB."""
+    """Return the sum of the memory peaks of this process and its descendants, in MB: at most so much did they use together."""
     return sum(_peaks(b""))
 
 
 def peak_of_driver() -> float:
-    """The most memory that this process ever had, in MB."""
+    """Return the peak of this process's resident memory, in MB."""
     return _peak_of("self")
 
 
@@ -342,7 +343,7 @@ def _peaks(kind: bytes) -> list[float]:
 
 
 def _peak_of(process: int | str) -> float:
-    """Of this program alone: what `getrusage` says includes the process that started it."""
+    """Return the peak of a process's resident memory, in MB. That of `getrusage` would include the process that forked it."""
     status = Path(f"/proc/{process}/status").read_text()
     return max(
         (int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), default=0.0
@@ -350,7 +351,7 @@ def _peak_of(process: int | str) -> float:
 
 
 def _family() -> Iterator[tuple[int, list[str]]]:
-    """This process and its descendants, with the fields of /proc/PID/stat after the name."""
+    """Yield this process and its descendants, with the fields of /proc/PID/stat after the name."""
     children: dict[int, list[int]] = {}
     fields: dict[int, list[str]] = {}
     for entry in Path("/proc").iterdir():

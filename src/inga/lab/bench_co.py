@@ -1,7 +1,7 @@
-"""What CO costs: CPU against our own FIFO over the same sockets, control messages, bytes of header.
+"""The cost of CO: CPU against our own FIFO over the same sockets, control packets, and bytes of headers.
 
-A message of CO is delivered when everybody is known to have confirmed it; one of FIFO when it has come. So the
-control messages of the two are not the same work, and are set beside each other all the same: it is what is paid.
+A message of CO is delivered when all members are known to have confirmed it; one of FIFO on arrival. So the control packets of the two
+serve different guarantees; they are compared all the same, since that difference is the price of CO.
 """
 
 from collections import defaultdict
@@ -16,13 +16,13 @@ from inga.trial.trial import Trial
 CO = Variant("co, send_many + batches", "throughput", "co")
 
 LIGHT, HEAVY = 10.0, 20_000.0
-"""Messages per second and member: one every 100 ms, as in the paper; and more than a window lets through."""
+"""Messages per second and member: one every 100 ms, as in the paper; and more than a window allows."""
 
 
 def run(
     progress: SayProgress, *, members: list[int], sizes: list[int], repetitions: int, quick: bool = False
 ) -> list[BenchRow]:
-    """All cases."""
+    """Run all cases."""
     rows = [row for n in members for size in sizes for row in _cpu(progress, n, size, repetitions)]
     progress("control messages, in virtual time")
     for n in members:
@@ -38,7 +38,7 @@ def run(
 
 
 def _cpu(progress: SayProgress, members: int, size: int, repetitions: int) -> list[BenchRow]:
-    """Interleaved, medians of each."""
+    """Measure both orders in interleaved repetitions, and report medians."""
     found: dict[str, list[dict[str, float]]] = defaultdict(list)
     for repetition in range(repetitions):
         for variant in (CO, FIFO):
@@ -56,7 +56,7 @@ def _cpu(progress: SayProgress, members: int, size: int, repetitions: int) -> li
 
 
 def _control(members: int, name: str, rate: float, messages: int) -> BenchRow:
-    """Control packets for each message of an application; one for everybody counts once."""
+    """Count control packets per message of an application; a packet to all members counts once."""
 
     def per_message(order: str) -> float:
         result = simulate_trial(Trial(order, members=members, messages=messages, rate=rate, size=512))

@@ -1,8 +1,8 @@
-"""The figures we want to reach, each with its goal: one table, so that one sees at a glance what is reached and what is not.
+"""The figures that we want to reach, each with its goal, in one table that shows at a glance which are reached.
 
-Everything here is measured by the other benchmarks as well, with more cases and more baselines. Repetitions of live groups are
-interleaved, and medians reported; ratios are medians of the ratios of runs that followed each other. Goals are for
-a machine of two cores that does nothing else, and for protocol rooms that are compiled.
+The other benchmarks measure all of them as well, with more cases and more baselines. Repetitions of live groups are
+interleaved, and medians reported; ratios are medians of the ratios of successive runs. Goals are for
+an otherwise idle machine of two cores, and for compiled protocol packages.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ RATIOS = (
     ("total against causal", TOTAL, FAST, SMALL, 1.3),
     ("co against fifo", CO, FIFO, LARGE, 1.25),
 )
-"""CPU of one order against that of another, for messages of so many bytes."""
+"""Goals for the CPU of one order against that of another, for messages of so many bytes."""
 
 COSTS = (
     ("causal, send_many + batches", FAST, LARGE, 0.8),
@@ -39,7 +39,7 @@ RATES = (("total, send_many + batches", LARGE, 250_000), ("total, send_many + ba
 
 
 def run(progress: SayProgress, *, quick: bool = False, repetitions: int = 5) -> list[BenchRow]:
-    """All rows; `baseline` is the goal, so that a ratio below one is good where it says *at most*."""
+    """Return all rows; `baseline` is the goal, so that a ratio below one is good for goals of *at most*."""
     return [
         *_throughput(progress, repetitions),
         *_round_trips(progress, 400 if quick else 2000, repetitions),
@@ -92,7 +92,7 @@ def _round_trips(progress: SayProgress, rounds: int, repetitions: int) -> list[B
 
 
 def _alone(progress: SayProgress, *, quick: bool) -> list[BenchRow]:
-    """What needs no group of processes, and the one that sends to some of its members."""
+    """Measure the figures that need no group of processes, and those of `sco`, one of which is measured with processes."""
     progress("messages to three of many")
     live, control = bench_sco.live(200 if quick else 1000), bench_sco.control(100, 60 if quick else 200)
     progress("calls of objects")

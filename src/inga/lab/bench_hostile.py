@@ -1,7 +1,7 @@
-"""What a stranger can do to a group, plain and secured: goodput while it sends all that one core can, and what goes wrong.
+"""The harm that an attacker does to a group, plain and secured: goodput while it sends as fast as one core can, and violations.
 
-Undisturbed means that the same core is as busy with something else, so that what is compared is the work that the stranger
-makes, not the processor that it takes.
+*Undisturbed* means that the same core is as busy with something else, so that the comparison shows the work that the attacker
+causes, not the processor time that it takes.
 """
 
 import socket
@@ -16,16 +16,16 @@ from inga.runs.live import free_ports
 MEMBERS, SIZE = 3, 1024
 SECONDS, QUICK = 60.0, 3.0
 PATIENCE = 60.0
-"""Seconds beyond those of the flood after which a run has failed."""
+"""Seconds after the end of the flood after which a run has failed."""
 
 
 def run(progress: SayProgress, note: SayProgress, *, quick: bool) -> list[BenchRow]:
-    """Messages a second and receiver under each kind of flood, against none."""
+    """Measure messages per second and receiver under each kind of flood, against none."""
     seconds = QUICK if quick else SECONDS
     secret = Secret.make().text()
     rows = []
     for how, options, kinds in (
-        ("plain", {}, [kind for kind in KINDS if kind != FORMER]),  # without keys nobody has kept any
+        ("plain", {}, [kind for kind in KINDS if kind != FORMER]),  # a plain group has no keys to keep
         ("secured", {"secret": secret}, KINDS),
     ):
         progress(f"{how}, undisturbed")

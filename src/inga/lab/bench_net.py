@@ -16,14 +16,14 @@ from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
 
 BYTES_PER_RUN = 100 << 20
-"""Sent by each member in a measured round, at most; small messages are fewer than that makes."""
+"""The most bytes that each member sends in a measured round; of small messages `MESSAGES_MAX` are fewer bytes."""
 
 MESSAGES_MAX = 400_000
 DATAGRAM = 60 * 1024
 SECONDS_MAX = 120.0
 
 FLOORS = {"loop_latency": "event loop alone", "raw_latency": "blocking sockets"}
-"""What round trips are compared with, by the job that measures it."""
+"""The baselines of round trips, by the jobs that measure them."""
 
 CPU = "us CPU/round trip"
 
@@ -37,7 +37,7 @@ class Variant:
     order: str = ""
     write: str = "many"
     read: str = "batches"
-    slow: int = 1  # how many times fewer messages are enough
+    slow: int = 1  # divides the number of messages, for variants that are slow
 
 
 FAST = Variant("causal, send_many + batches", "throughput", "causal")
@@ -51,7 +51,7 @@ ZMQ = Variant("pyzmq PUB/SUB", "zmq_throughput", slow=4)
 def throughput(
     progress: SayProgress, *, members: list[int], sizes: list[int], repetitions: int
 ) -> list[BenchRow]:
-    """CPU per delivery and messages per second and receiver, for every size of group and message."""
+    """Measure CPU per delivery, and messages per second and receiver, for every size of group and message."""
     rows: list[BenchRow] = []
     variants = [FAST, FIFO, EACH, RAW]
     if importlib.util.find_spec("zmq") is not None:
@@ -70,7 +70,7 @@ def throughput(
 def in_pairs(
     progress: SayProgress, ours: Variant, base: Variant, *, members: int, size: int, pairs: int
 ) -> list[BenchRow]:
-    """What an order costs over another: the median of the ratios of interleaved pairs, and how fast both are."""
+    """Measure the CPU of an order against another: the median of the ratios of interleaved pairs, and the rates of both."""
     found: dict[Variant, list[dict[str, float]]] = {ours: [], base: []}
     for pair in range(pairs):
         progress(f"{ours.order} against {base.order}, pair {pair + 1}/{pairs}")
@@ -87,15 +87,15 @@ def in_pairs(
 
 
 def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitions: int) -> list[BenchRow]:
-    """Idle round trips: one multicasts, all others answer. First a process for each member; then all in one, where nobody
-    has to be woken, caches are warm, and what is left is work."""
+    """Measure idle round trips: one member multicasts, all others answer. First each member is a process; then all are in one process,
+    which need not be woken and whose caches are warm, so that only the work itself is left."""
     rows = []
     for n in members:
         found: dict[tuple[str, bool], dict[str, list[float]]] = {
             (job, together): defaultdict(list)
             for job in ("latency", *FLOORS)
             for together in (False, True)
-            if not (together and job == "raw_latency")  # who blocks leaves no turn to the others
+            if not (together and job == "raw_latency")  # blocking would stop the other members
         }
         for repetition in range(repetitions):
             progress(f"round trips of {n} members ({repetition + 1}/{repetitions})")
@@ -113,7 +113,7 @@ def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitio
 
 
 def profile(members: int, size: int) -> str:
-    """Where the time of one member goes, by the functions of its own."""
+    """Return a profile of one member: its functions by their own time."""
     return str(play(FAST, members, size, profile=True)[0]["profile"])
 
 
@@ -134,7 +134,7 @@ def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[Ben
 
 
 def cost(variant: Variant, members: int, size: int, **how: Any) -> dict[str, float]:
-    """What one run cost for each delivery, and how many there were in a second."""
+    """Return the CPU of one run per delivery in microseconds, its deliveries per second and receiver, and its repairs."""
     ends = play(variant, members, size, **how)
     deliveries = _messages(variant, size) * (members - 1)
     return {
@@ -151,7 +151,7 @@ def _messages(variant: Variant, size: int) -> int:
 def play(
     variant: Variant, members: int, size: int, *, profile: bool = False, **how: Any
 ) -> list[dict[str, Any]]:
-    """One run; what every member says at its end. `how`: more that the members are told."""
+    """Play one run, and return what every member reports at its end. `how`: more entries of the members' configuration."""
     names = [f"member{i}" for i in range(members)]
     common: dict[str, Any] = {
         "members": names,
@@ -178,15 +178,15 @@ def play(
 def round_trips(
     job: str, members: int, rounds: int, order: str = "causal", *, together: bool = False, **how: Any
 ) -> dict[str, float]:
-    """Microseconds that one in two and one in a hundred take longer than; and those of CPU, of all members together, that
-    one takes. `together`: all members in one process. `how`: more that the members are told."""
+    """Return, in microseconds, the median and the 99th percentile of round trips, and the CPU of one, user and system, of all members
+    together. `together`: all members are in one process. `how`: more entries of the members' configuration."""
     names = [f"member{i}" for i in range(members)]
     via = f"udp://239.7.7.9:{free_ports(1, socket.SOCK_DGRAM)[0]}"
     common = {"members": names, "via": via, "order": order, "rounds": rounds, **how}
     configs = [common] if together else [{**common, "name": name} for name in names]
     with Cluster(f"inga.lab.jobs:{job}", configs) as cluster:
         cluster.gather("ready", timeout=SECONDS_MAX)
-        for member in reversed(range(len(configs))):  # those who answer first
+        for member in reversed(range(len(configs))):  # start the members that answer first
             cluster.tell("go", member)
         ends = cluster.gather("done", timeout=SECONDS_MAX)
         cluster.tell("close")

@@ -1,13 +1,13 @@
-"""How long objects' order makes anybody wait: from sending to start, in virtual time, against unordered delivery.
+"""The delays of the order `object`, from sending to start, in virtual time, against unordered delivery; and the CPU of calls.
 
-Five members, a message or request at a time to two of them, with pauses between, so that nothing waits for anything
-but its order. What conflicts with nothing begins on receipt. What conflicts with anything, with itself or with a
-method that nobody calls, begins when everybody's clock was seen, which takes a second network delay; a little less
-on average, since a sender whose place breaks ties in its favour needs to hear less. CPU is that of all members and
-the simulator's.
+One of five members at a time sends a message or request to two others, with pauses between, so that nothing waits but for
+its order. A message or request that conflicts with nothing starts on receipt. One that conflicts with anything, with itself or with a
+method that is never called, starts when clocks of all members were received, which takes a second network delay; a little less
+on average, since a sender whose place breaks ties in its favour needs to receive fewer of them. CPU is that of all members and
+the simulator.
 
-And what a call costs that a client makes of an object with a copy at each of three members: its request, three instances,
-their answers and the commit. The baseline is what the engines of objects need for it, without stacks, bytes and
+The CPU of a call is that of a client's call of an object with a copy at each of three members: its request, three instances,
+their answers and the commit. The baseline is the CPU of the objects' engines for it, without stacks, bytes and
 simulator.
 """
 
@@ -36,7 +36,7 @@ AT_ONCE = 8
 """Calls that begin in one turn of a busy member."""
 
 PAUSE = 0.2
-"""Seconds between two messages: far more than all they cause takes."""
+"""Seconds between two messages: far longer than everything that a message causes takes."""
 
 STEADY = Faults(delay_min=0.005, delay_max=0.005)
 SPREAD = Faults(delay_min=0.001, delay_max=0.009)
@@ -47,7 +47,7 @@ UNIT = "ms to start"
 
 
 class Times:
-    """A trace that keeps only when each message was sent and when it began elsewhere."""
+    """A trace that keeps only when each message was sent, and the delays until other members delivered it."""
 
     full = True
 
@@ -70,7 +70,7 @@ class Times:
 
 
 def run(progress: SayProgress, *, quick: bool = False, count: int | None = None) -> list[BenchRow]:
-    """All cases, with so many messages each."""
+    """Run all cases, with `count` messages each."""
     count = count or (40 if quick else 200)
     rows = []
     for words, faults in LINKS.items():
@@ -96,7 +96,7 @@ def run(progress: SayProgress, *, quick: bool = False, count: int | None = None)
 
 
 def _alone(payload: bytes) -> None:
-    """The key of a message that is in nobody's way."""
+    """The key function of messages that conflict with nothing: it returns no key."""
 
 
 MESSAGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -108,7 +108,7 @@ MESSAGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 class Shelf(ObjectClass):
-    """A method that is in nobody's way, two of which one reads what the other writes, and one that conflicts."""
+    """Methods of each kind: `ping` conflicts with nothing, `add` and `look` with each other, `put` with itself."""
 
     def initial(self) -> int:
         return 0
@@ -139,7 +139,7 @@ CALLS = (("compatible call", "ping"), ("conflicting call", "put"))
 
 
 def messages_to_start(order: str, faults: Faults, count: int, **protocol: Any) -> tuple[float, float]:
-    """Seconds from send to delivery, and microseconds of CPU for each delivery."""
+    """Return the mean seconds from send to delivery, and the microseconds of CPU for each delivery."""
     sent: dict[tuple[int, int], float] = {}
     delays: list[float] = []
     traces = [Times(me, sent, delays) for me in range(MEMBERS)]
@@ -162,7 +162,7 @@ def messages_to_start(order: str, faults: Faults, count: int, **protocol: Any) -
 
 
 def _requests(op: str, faults: Faults, count: int) -> float:
-    """Seconds from a one-way request to its start at the other copies."""
+    """Return the mean seconds from a one-way request to its start at the objects of other members."""
     sent: dict[tuple[int, int], float] = {}
     delays: list[float] = []
     people = member_names(MEMBERS)
@@ -185,7 +185,7 @@ def _requests(op: str, faults: Faults, count: int) -> float:
 
 
 class Starts(Times):
-    """The same for requests of objects."""
+    """The same for requests to objects: the delay is that until they start."""
 
     def row(
         self, step: str, now: float, view: int, src: int | None = None, seq: int | None = None, **columns: Any
@@ -194,7 +194,7 @@ class Starts(Times):
 
 
 def _paced(sim: Sim, count: int, act: Callable[[int, list[int]], None]) -> float:
-    """Let members act in turn, far apart; the CPU seconds it took."""
+    """Let random members act one at a time, with pauses, and return the CPU seconds that it took."""
     rng = Random(1)
     started = process_time()
     for number in range(count):
@@ -206,7 +206,7 @@ def _paced(sim: Sim, count: int, act: Callable[[int, list[int]], None]) -> float
 
 
 def call_cost(op: str, count: int, at_once: int) -> float:
-    """Microseconds of CPU for each call in a whole group."""
+    """Return the microseconds of CPU for each call in a whole group."""
     sim = Sim(
         *member_names(CALLERS), order="object", seed=1, faults=STEADY, objects={"shelf": Shelf}, record=False
     )
@@ -217,13 +217,13 @@ def call_cost(op: str, count: int, at_once: int) -> float:
         caller.stack.advance(sim.now)
         for _ in range(at_once - 1):
             caller.objects.begin(_call(op))
-        caller.begin(_call(op))  # which ends the turn
+        caller.begin(_call(op))  # this one ends the turn
         sim.run(until=PAUSE * (turn + 2))
     return 1e6 * (process_time() - started) / (count * at_once)
 
 
 def _engines(op: str, count: int) -> float:
-    """The same between hosts that hand each other what they say."""
+    """Return the same for hosts that pass their messages to each other directly."""
     layout = Layout({"shelf": Shelf}, member_names(CALLERS))
     options = EngineOptions(quiet=True, reliable=True)
     hosts = [Host(member, layout.roster, {"shelf": Shelf}, options) for member in range(CALLERS)]

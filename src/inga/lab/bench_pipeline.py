@@ -1,12 +1,12 @@
-"""What each command of the pipeline costs, against Spark doing no more than reading the columns that the command reads.
+"""The cost of each command of the pipeline, against Spark that only reads the columns that the command reads.
 
-CPU seconds of everything this process has started, seconds by the clock, and the most memory that a worker of Spark had in
-each command, and of all processes together. All are warmed up first, by a smaller trace if theirs is large, and take turns; medians count. In
-large groups few members talk, as they do: what vectors say does not grow with those who listen, and the cost for each of their entries is compared
-with that of 64 members.
+Measured are the CPU seconds of this process and everything it has started, wall-clock seconds, and the memory peaks of Spark's workers,
+of the JVM, of the driver and of all processes together. Commands and baselines are warmed up first, by a smaller trace if theirs is
+large, and are then repeated alternately; medians are reported. In large groups few members send, as is usual: what vectors contain does not
+grow with members that only receive, and the cost for each entry of a vector is compared with that in the next smaller group.
 
-Commands that need no Spark (`report` by `--engine local`, `export` as lines of JSON, `import` of a log for ShiViz) have a process of their own, in which
-each is done twice; the second time counts, and the peak of the process.
+Commands that need no Spark (`report` by `--engine local`, `export` as lines of JSON, `import` of a log for ShiViz) run in a process of
+their own, twice; the CPU of the second run is reported, and the memory peak of the process.
 """
 
 import shutil
@@ -50,13 +50,13 @@ REPETITIONS = 3
 MEMBERS = (8, 64, 1_000)
 EVENTS = (1_000_000,)
 EVENTS_LARGE = (1_000_000, 10_000_000, 100_000_000)
-CROWD = 256  # members, from which on few of them talk
+CROWD = 256  # members; in groups of so many or more, only `TALKERS` send
 TALKERS = 16
 SCAN = "Spark scan of the same columns"
 WORKER_MAX = 500  # MB
-ALL_MAX = 8192  # MB, of everything together
-ALONE_EVENTS_MAX = 10_000_000  # of a trace for one process: as a log it has gigabytes
-WARMUP_EVENTS = 1_000_000  # of a trace that is enough to start workers and compile what is run
+ALL_MAX = 8192  # MB, of all processes together
+ALONE_EVENTS_MAX = 10_000_000  # of a trace for one process: a log of so many has gigabytes
+WARMUP_EVENTS = 1_000_000  # of a trace that is large enough to start all workers and compile hot code
 
 CommandCosts = dict[tuple[str, int, int], float]
 """CPU seconds, by command, members and events."""
@@ -68,9 +68,9 @@ COLUMNS_READ = {
     "order": ("step", *TRACE_COLUMNS),
     "report": COLUMNS,
     "export": COLUMNS,
-    "import": COLUMNS,  # which it does not read but writes
+    "import": COLUMNS,  # it writes these columns instead of reading them
 }
-"""By command: what it reads of a trace."""
+"""By command: the columns of a trace that it reads."""
 
 
 def run(
@@ -83,7 +83,8 @@ def run(
     commands: Sequence[str] = tuple(COLUMNS_READ),
     traces: Path | None = None,
 ) -> list[BenchRow]:
-    """All cases: `large` adds the larger traces. Traces that are found in a directory are not made again, and stay there."""
+    """Run all cases; `large` adds the larger traces. Traces that already exist in the directory `traces` are not made again; all are kept
+    there."""
     need_proc()
     sizes = sizes or (EVENTS_LARGE if large else EVENTS)
     rows: list[BenchRow] = []
@@ -106,14 +107,14 @@ def run(
                     costs[name, n, events] = cost
                     rows += measured
                 if traces is None:
-                    shutil.rmtree(path)  # a large one is several gigabytes
+                    shutil.rmtree(path)  # large traces have several gigabytes
     finally:
         session.stop()
     return [*rows, *_entries(costs)]
 
 
 def made(directory: Path, events: int, n: int, progress: SayProgress) -> Path:
-    """A trace of that size, unless it is there."""
+    """Return the path of a trace of that size, and make the trace unless it exists."""
     path = directory / f"{n}-{events}"
     if path.exists():
         return path
@@ -133,11 +134,11 @@ def made(directory: Path, events: int, n: int, progress: SayProgress) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A command, and the trace it is to go through."""
+    """A command, and the trace that it processes."""
 
     command: str
     path: Path
-    small: Path  # a trace that is enough to warm up
+    small: Path  # a trace that is large enough to warm up
     events: int
     n: int
     scratch: Path
@@ -155,7 +156,7 @@ class _Case:
 def _measure(
     session: Any, case: _Case, repetitions: int, progress: SayProgress
 ) -> tuple[list[BenchRow], float]:
-    """One command on one trace: rows, and its CPU seconds."""
+    """Measure one command on one trace: rows, and its CPU seconds."""
     forget_peaks()
     found = in_turn(
         case.actions(session, case.path),
@@ -180,7 +181,7 @@ def _measure(
 def _measure_alone(
     session: Any, case: _Case, repetitions: int, progress: SayProgress
 ) -> tuple[list[BenchRow], float]:
-    """The same of a command that has a process of its own."""
+    """Measure the same for a command that runs in a process of its own."""
     scanning = {SCAN: partial(scan, session, case.path, COLUMNS_READ[case.command])}
     scan_cpu, _ = in_turn(scanning, repetitions, progress=lambda what: progress(f"{case}: {what}"))[SCAN]
     source, out = case.path, case.scratch / "out"
@@ -202,7 +203,7 @@ def _measure_alone(
 
 
 def _entries(costs: CommandCosts) -> list[BenchRow]:
-    """Large groups against the next smaller: the cost for each entry of a vector, 1 if only entries cost."""
+    """Compare large groups with the next smaller one: the ratio of CPU per entry of vectors, 1 if only entries cost anything."""
     rows = []
     for (name, n, events), cost in costs.items():
         smaller = max((m for c, m, e in costs if (c, e) == (name, events) and m < n), default=None)
@@ -217,7 +218,7 @@ def _entries(costs: CommandCosts) -> list[BenchRow]:
     return rows
 
 
-# ---- commands: of a trace, with a place for what they write
+# ---- commands: each is given a trace, and a path for its output
 
 
 def _check(session: Any, path: Path, out: Path) -> None:
@@ -272,4 +273,4 @@ ACTIONS: dict[str, Callable[[Any, Path, Path], None]] = {
 }
 
 ALONE: dict[str, Callable[[Path, Path], None]] = {"report": _report, "export": _export, "import": _import}
-"""Those that need no Spark, and read a trace or a log of one."""
+"""The commands that need no Spark; they read a trace, or a log of one."""

@@ -1,8 +1,8 @@
-"""What ReMIOP costs over plain MIOP, for messages of one packet, in the same run.
+"""The cost of ReMIOP over plain MIOP, for messages of one packet, in the same run.
 
-Round trips between processes over loopback multicast, repetitions of both interleaved: one multicasts, all others answer.
-What disturbs a round trip only makes it longer, so the shortest median counts. And CPU of the stacks alone, without
-sockets and processes: one message sent by one member and received by another, with all reports.
+Round trips are between processes over loopback multicast: one member multicasts, all others answer. Repetitions of both protocols are
+interleaved. Disturbances can only make a round trip longer, so the smallest median is reported. CPU is that of the stacks alone, without
+sockets and processes, for one message sent by one member and received by another, with all reports.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ STEP = 0.0005
 def run(
     progress: SayProgress, *, members: list[int], repetitions: int, quick: bool = False
 ) -> list[BenchRow]:
-    """All cases."""
+    """Run all cases."""
     rows = []
     for n in members:
         found: dict[str, list[float]] = {PLAIN: [], RELIABLE: []}
@@ -53,7 +53,7 @@ def run(
 
 
 def processing(order: str, messages: int) -> float:
-    """Microseconds of CPU for a message, at its sender and one receiver together."""
+    """Return the microseconds of CPU for a message, at its sender and one receiver together."""
     pair = [_stack(order, me) for me in (0, 1)]
     data = b"x" * SIZE
     now = 0.0
@@ -73,7 +73,7 @@ def _stack(order: str, me: int) -> Stack:
 
 
 def _act(stack: Stack, other: Stack, now: float) -> None:
-    """What a driver does for one turn: transmit, hand over, wake up."""
+    """Do what a driver does in one turn: wake the stack when it is due, take its deliveries, and transmit."""
     ready = stack.ready()
     if ready.wake is not None and ready.wake <= now:
         stack.tick(now)

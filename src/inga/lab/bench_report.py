@@ -1,10 +1,10 @@
-"""How long a report takes to open, and to move about in, in a real browser: measured in the page.
+"""The time that a report takes to open and to scroll in a real browser, measured in the page.
 
-Traces are made, certified and rendered as `inga report` does. The page notes when its diagram was drawn, counted from when it
-was asked for, so reading the file, decoding and drawing are in it. Then the diagram is moved 60 times, once with everything in
-view and once with single arrows: as fast as it can be painted, which is what a frame costs, and once for each frame that the browser
-shows, which is what a person sees. Baselines are what was aimed at: 0.3 s for ten thousand events, 2 s for a million, and 60
-frames a second. CPU is that of the page's main thread, which says more than the clock on a busy machine.
+Traces are made, certified and rendered as `inga report` does. The page notes when its diagram was drawn, counted from the request of the
+page, so this includes reading the file, decoding and drawing. Then the diagram is moved 60 times, zoomed in to single arrows and
+with everything in view: as fast as it can be painted, which is the cost of a frame, and once for each frame that the browser
+shows, which is what a person sees. Baselines are the goals: 0.3 s for ten thousand events, 2 s for a million, and 60
+frames a second. CPU is that of the page's main thread, which is more telling than the clock on a busy machine.
 """
 
 import shutil
@@ -46,7 +46,7 @@ _SHOWN = f"""(place) => new Promise((done) => {{
 
 
 def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
-    """Rows for each size of trace; `quick` leaves out the largest."""
+    """Return rows for each size of trace; `quick` leaves out the largest."""
     program = shutil.which("chromium")
     if program is None:
         raise UsageError("chromium is not installed, and pages are measured in it")
@@ -80,7 +80,7 @@ def _page(scratch: Path, events: int, progress: SayProgress) -> Path:
 
 
 def make_page(trace: Path, page: Path) -> None:
-    """What `inga report --engine local` does."""
+    """Make a page as `inga report --engine local` does."""
     tables = report_tables(str(trace), master=None)
     section = Section(
         f"{tables.certificate.events:,} events",
@@ -99,7 +99,7 @@ def _measure(browser: Any, path: Path) -> dict[str, float]:
     page.goto(path.as_uri())
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    page.reload()  # in the same process, whose thread is measured from here on
+    page.reload()  # in the same process, whose main thread is measured from here on
     page.wait_for_selector("html[data-opened]", state="attached", timeout=120_000)
     opened = float(page.locator("html").get_attribute("data-opened"))
     metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}

@@ -1,8 +1,8 @@
-"""What grows with the group: CPU, headers, control packets and memory of groups of 2 to 256, in causal order.
+"""The growth of CPU, headers, control packets and memory with the size of a group: 2 to 256 members, in causal order.
 
     processes        live groups at full load, as large as the machine has room for
-    group            whole groups in virtual time, a message a millisecond: CPU is all members' and the simulator's
-    member           one member alone, which receives what all others send; every packet is alone
+    group            whole groups in virtual time, a message per millisecond: CPU is that of all members and the simulator
+    member           one member alone, which receives packets of all others; each packet has a datagram of its own
     member, 2 talk   the same, while only two of the others send
 
 The baseline of each is the smallest group of the same run: ratios are growth.
@@ -30,16 +30,16 @@ MEMBERS = (2, 4, 8, 16, 32, 64, 128, 256)
 SIZE = 64  # bytes of a message
 
 LIVE_EACH = 8
-"""Processes for each core of the machine, at most."""
+"""The most processes per core of the machine."""
 
 LIVE_DELIVERIES = 2_000_000
-"""In the measured round of a live group, by all members."""
+"""Deliveries in the measured round of a live group, at all members together."""
 
 SIMULATED_DELIVERIES = 4096
 SIMULATED_RATE = 1000.0
-"""Messages a second, of all members."""
+"""Messages per second, of all members together."""
 
-PACKETS = 2000  # that one member receives
+PACKETS = 2000  # received by one member
 REPETITIONS = 5
 
 CPU, RATE, HEADER, CONTROL, MEMORY = (
@@ -52,7 +52,7 @@ CPU, RATE, HEADER, CONTROL, MEMORY = (
 
 
 class SizeMeasured(NamedTuple):
-    """One number of one size of group; `what` is what was measured."""
+    """One measured number of one size of group; `what` names the case."""
 
     what: str
     members: int
@@ -63,7 +63,7 @@ class SizeMeasured(NamedTuple):
 def run(
     progress: SayProgress, note: SayProgress, *, members: Sequence[int] = MEMBERS, quick: bool = False
 ) -> list[BenchRow]:
-    """All sizes of group, the smallest first."""
+    """Measure all sizes of group, the smallest first."""
     sizes, scale = sorted({size for size in members if size > 1}), 5 if quick else 1
     live_max = LIVE_EACH * (os.cpu_count() or 1)
     found: list[SizeMeasured] = []
@@ -80,7 +80,7 @@ def run(
 
 
 def _rows(found: Iterable[SizeMeasured]) -> list[BenchRow]:
-    """Each against the smallest group."""
+    """Return a row for each measured number, with that of the smallest group as the baseline."""
     first: dict[tuple[str, str], SizeMeasured] = {}
     rows = []
     for each in sorted(found, key=lambda each: (each.unit, each.what, each.members)):
@@ -101,7 +101,7 @@ def _processes(members: int, deliveries: int) -> Iterator[SizeMeasured]:
 
 
 def _group(members: int, deliveries: int) -> Iterator[SizeMeasured]:
-    """Random members send, one message at a time."""
+    """Measure a simulated group in which random members send, one message at a time."""
     messages = max(deliveries // (members - 1), 3)
     sim = Sim(*(f"member{i}" for i in range(members)), seed=1, record=False)
     rng = Random(members)
@@ -117,7 +117,7 @@ def _group(members: int, deliveries: int) -> Iterator[SizeMeasured]:
 
 
 def _members(progress: SayProgress, sizes: Sequence[int], packets: int) -> Iterator[SizeMeasured]:
-    """Repetitions of all sizes are interleaved."""
+    """Measure one member alone; repetitions of all sizes are interleaved."""
     arriving: dict[tuple[str, int], Arriving] = {}
     seconds: dict[tuple[str, int], list[float]] = {}
     for size in sizes:
@@ -136,7 +136,7 @@ def _members(progress: SayProgress, sizes: Sequence[int], packets: int) -> Itera
 
 
 def _memory(members: int) -> float:
-    """MB that a member has in memory when it has entered the view."""
+    """Return the MB that a member without any messages has allocated."""
     tracemalloc.start()
     try:
         _, stack = received("causal", members, [])
@@ -147,7 +147,7 @@ def _memory(members: int) -> float:
 
 
 def page(rows: Sequence[BenchRow], notes: Sequence[str], machine: Mapping[str, object]) -> str:
-    """The curves of all that was measured, and the numbers."""
+    """Return a page with curves of everything that was measured, and the numbers."""
     curves: dict[str, dict[str, list[Point]]] = {}
     for row in rows:
         what, _, size = row.case.removesuffix(" members").rpartition(", ")

@@ -1,9 +1,9 @@
-"""What SCO costs where messages go to three of many: bytes, CPU, and control packets.
+"""The cost of SCO if messages go to three of many members: bytes, CPU, and control packets.
 
-The baseline is our own vector order, which sends the header of every message to everybody. Groups are simulated
-whole, so CPU is that of all members and the simulator's, which is the same for both; but for one group of processes, whose
+The baseline is our own vector order, which sends the header of every message to all members. Whole groups are simulated,
+so CPU is that of all members and of the simulator, which is the same for both. One more group consists of processes: its
 CPU is that of its members, against messages to all others. A vector group of a
-thousand is not simulated: its bytes follow from one packet and its header, and its CPU from what a member pays
+thousand is not simulated: its bytes follow from the packet and its header alone, and its CPU from that of one member
 for one header.
 """
 
@@ -33,7 +33,7 @@ from inga.wire.packet import encode, group_id
 SUBSET = 3
 SIZE = 64
 RATE = 1000.0
-"""Messages per second in the whole group."""
+"""Messages per second of the whole group."""
 
 LIVE = 8
 """Members of the group of processes."""
@@ -53,7 +53,7 @@ class Cost(NamedTuple):
 
 
 def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
-    """All cases."""
+    """Run all cases."""
     rows = []
     for members, messages in ((10, 300), (100, 300), (1000, 120)):
         progress(f"a group of {members}, {SUBSET} destinations a message")
@@ -88,7 +88,7 @@ def _group(members: int, messages: int) -> list[BenchRow]:
 
 
 def _simulated(order: str, members: int, messages: int, **options: bool) -> Cost:
-    """A whole group in virtual time: random members send to three random others."""
+    """Simulate a whole group in virtual time: random members send to three random others."""
     names = [f"member{i}" for i in range(members)]
     level = "causal" if order == "sco" else None
     sim = Sim(*names, order=order, deliver=level, seed=1, record=False, options=Options(**options))  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def _simulated(order: str, members: int, messages: int, **options: bool) -> Cost
 
 
 def _header_to_all(members: int, messages: int) -> Cost:
-    """What a message costs a vector group that is too large to simulate: copies, and headers at all others."""
+    """Compute the cost of a message in a vector group that is too large to simulate: copies to destinations, headers to all others."""
     view = View.of(*(f"member{i}" for i in range(members)))
     stack = Stack(find("vector").build(Options()), 0, view, rng=Still())
     clock = SiteClock(1, members)
@@ -131,7 +131,7 @@ def _header_to_all(members: int, messages: int) -> Cost:
 
 
 def _machine(members: int, messages: int) -> BenchRow:
-    """One machine and messages whose stamps name three changes each: CPU per message, against a group of ten."""
+    """Measure one machine that receives messages whose stamps have three changes each: CPU per message, against a group of ten."""
     changes = 3
 
     def cost(n: int) -> float:
@@ -156,7 +156,7 @@ def _machine(members: int, messages: int) -> BenchRow:
 
 
 def control(members: int, messages: int) -> BenchRow:
-    """Control packets per message, of a thousand a second in the whole group, against a group of ten."""
+    """Measure control packets per message, at a thousand messages per second in the whole group, against a group of ten."""
     return BenchRow(
         f"control, {members} members",
         _simulated("sco", 10, messages).control,
@@ -167,7 +167,7 @@ def control(members: int, messages: int) -> BenchRow:
 
 
 def live(messages: int) -> BenchRow:
-    """Processes that send as fast as they may."""
+    """Measure processes that send as fast as the window allows."""
 
     def cost(subset: int) -> float:
         found = run_live(Trial("sco", members=LIVE, messages=messages, subset=subset))

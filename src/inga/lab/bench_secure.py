@@ -1,4 +1,4 @@
-"""What security costs: the same groups with a secret and without, in turns."""
+"""The cost of security: the same groups with a secret and without, measured alternately."""
 
 from statistics import median
 from typing import Any
@@ -12,7 +12,7 @@ ROUND_TRIPS = (2, 4)
 
 
 def run(progress: SayProgress, *, quick: bool, repetitions: int) -> list[BenchRow]:
-    """CPU for each delivery, messages a second, and idle round trips."""
+    """Measure CPU for each delivery, messages per second, and idle round trips."""
     secret = Secret.make().text()
     plain: list[dict[str, float]] = []
     secured: list[dict[str, float]] = []

@@ -1,8 +1,7 @@
-"""How fast schedules are simulated, packets pass the causal recipe, and how large stamps are.
+"""How fast schedules are simulated, how fast packets pass the causal recipe, and how large stamps are.
 
-Baselines of the same run: the same schedules without any order; the same packets through the `fifo`
-recipe; a hold queue that is scanned and tests full vectors, as textbooks have it; a full vector in
-the same number encoding.
+Baselines of the same run: the same schedules without any order; the same packets through the recipe `fifo`;
+a hold queue that is scanned and tests full vectors, as in textbooks; a full vector in the same number encoding.
 """
 
 import gc
@@ -26,14 +25,15 @@ from inga.wire.packet import encode, group_id
 
 REPETITIONS = 5
 BATCH = 64
-OVERTAKES = 64  # places by which a packet may be overtaken
+OVERTAKES = 64  # the most packets by which a packet may be overtaken
 
 Arriving: TypeAlias = list[tuple[Packet, bytes]]
 """Packets of others as they arrive, each with its datagram."""
 
 
 def run(progress: Callable[[str], None], *, quick: bool = False) -> list[BenchRow]:
-    """All cases, as the processes of a search play them: what was there before is no garbage, and is not looked at again."""
+    """Run all cases, with the garbage collector set as in the processes of a search: earlier objects are frozen, so that it does not
+    examine them again."""
     gc.collect()
     gc.freeze()
     scale = 5 if quick else 1
@@ -60,7 +60,7 @@ def schedules(runs: int) -> BenchRow:
 
 
 def _recipe(members: int, arriving: Arriving) -> BenchRow:
-    """One member receives what all others send, each answering what it has seen."""
+    """Measure one member that receives packets of all others, each of which has taken packets of others before it sends."""
 
     def rate(order: str) -> float:
         return len(arriving) / received(order, members, arriving)[0]
@@ -70,7 +70,7 @@ def _recipe(members: int, arriving: Arriving) -> BenchRow:
 
 
 def received(order: str, members: int, arriving: Arriving) -> tuple[float, Stack]:
-    """Seconds of CPU in which a member receives all these packets and its application takes them; and that member."""
+    """Let a member receive all these packets and its application take them. Return the seconds of CPU, and the member."""
     datagrams = [data for _, data in arriving]
     view = View.of(*map(str, range(members)))
     stack = Stack(find(order).build(Options()), 0, view, rng=Still(), group=_NAME)
@@ -87,7 +87,7 @@ def received(order: str, members: int, arriving: Arriving) -> tuple[float, Stack
 
 
 def _inbox(members: int, arriving: Arriving) -> BenchRow:
-    """The hold queue alone: wait index and deltas against scanning with full vectors."""
+    """Measure the hold queue alone: wait index and deltas against scanning with full vectors."""
 
     def indexed() -> float:
         inbox: Inbox[int] = Inbox(0, members)
@@ -112,14 +112,14 @@ def _inbox(members: int, arriving: Arriving) -> BenchRow:
 
 
 def _medians(value: Callable[[], float], baseline: Callable[[], float]) -> tuple[float, float]:
-    """Medians of interleaved repetitions."""
+    """Return the medians of interleaved repetitions."""
     pairs = [(value(), baseline()) for _ in range(REPETITIONS)]
     first, second = (median(column) for column in zip(*pairs, strict=True))
     return first, second
 
 
 def _scan(members: int, arrivals: list[tuple[int, int, Deps | None]]) -> None:
-    """The textbook's hold queue: after every arrival, test all that wait, with full vectors."""
+    """Run the hold queue of textbooks: after every arrival, test all held packets, with full vectors."""
     vector = [0] * members
     held: list[tuple[int, int, Deps]] = []
     for src, seq, deps in arrivals:
@@ -139,7 +139,7 @@ def _scan(members: int, arrivals: list[tuple[int, int, Deps | None]]) -> None:
 
 
 def _stamp_bytes(members: int, packets: int) -> BenchRow:
-    """Mean over packets of random senders, each of which has seen what was sent a while ago."""
+    """Measure the mean size of the stamps of packets of random senders, each of which has taken all but the latest packets."""
     ours = full = 0
     for packet, _ in traffic(members, packets, talkers=(members - 1) // 10):
         with_stamp = len(_joined(packet))
@@ -161,13 +161,14 @@ def _stamp_bytes(members: int, packets: int) -> BenchRow:
 
 
 def traffic(members: int, packets: int, *, talkers: int | None = None) -> Arriving:
-    """Packets of members 1.. in an order of arrival that overtakes, each with its datagram.
+    """Return packets of the members from 1 on, each with its datagram, in an order of arrival in which packets overtake others.
 
-    A sender has taken all but the newest few packets. In most groups only some talk; all do unless told.
+    When it sends, a member has taken all but the newest few packets. In most groups only some members send; here all do, unless
+    `talkers` says how many.
     """
     rng = Random(members)
     clocks = [SiteClock(me, members) for me in range(members)]
-    read = [0] * members  # how much of the history each has taken
+    read = [0] * members  # how many packets of the history each has taken
     history: list[tuple[int, int]] = []
     others = members - 1
     senders = range(1, 1 + min(others, max(2, others if talkers is None else talkers)))

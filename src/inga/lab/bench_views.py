@@ -1,7 +1,7 @@
-"""How long view changes take, what they leave behind, and what it costs to notice failures: processes on loopback.
+"""The duration of view changes, their effect on later throughput and memory, and the cost of failure detection: processes on loopback.
 
-A change is timed from the call that causes it (join, leave, use, or SIGKILL) to the moment at which the last member has
-the new view. The baseline of each row is the goal, or the same before or without it.
+A change is timed from the call that causes it (join, leave, use, or SIGKILL) until the last member has
+the new view. The baseline of each row is the goal, or the same measurement before the changes or without detection.
 """
 
 import os
@@ -19,23 +19,23 @@ from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
 
 DETECT = DEFAULTS["detect"]
-"""Seconds of silence that are forgiven by default."""
+"""Seconds of silence after which a member is suspected, by default."""
 
 QUICKER = 0.5
-"""Seconds of silence that are forgiven where kills are timed."""
+"""The same in the measurements of kills."""
 
 CHANGING, LOADED, IDLE = 8, 4, 4
-"""Members of a group whose view changes, of one under load, and of one that is idle."""
+"""Members of a group whose view changes, of a group under load, and of an idle group."""
 
 SIZE = 1024
 """Bytes of a message."""
 
 SOAK_STEP = 10.0
-"""Seconds after which a soak says how it goes."""
+"""Seconds after which a soak reports its progress."""
 
 
 def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
-    """All cases."""
+    """Run all cases."""
     return [
         starts(progress, rounds=4 if quick else 20),
         *_changes(progress, rounds=4 if quick else 20),
@@ -47,7 +47,7 @@ def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
 
 
 def soak(progress: SayProgress, seconds: float, *, members: int = LOADED) -> BenchRow:
-    """Whether anybody is taken for dead who is only busy: all send as fast as they can for so long."""
+    """Count members that are excluded though they are only busy: all send as fast as they can for so long."""
     excluded, left = 0, seconds
     with Members(members, detect=DETECT) as group:
         group.all("join", late=False)
@@ -61,7 +61,7 @@ def soak(progress: SayProgress, seconds: float, *, members: int = LOADED) -> Ben
 
 
 def starts(progress: SayProgress, rounds: int, *, members: int = CHANGING) -> BenchRow:
-    """How long it takes until all who start at once, and know of nobody, are in one view."""
+    """Measure how long it takes until processes that start at once, and know of no others, are all in one view."""
     progress(f"{members} processes that start at once")
     times = []
     with Members(members, detect=DETECT) as group:
@@ -74,7 +74,7 @@ def starts(progress: SayProgress, rounds: int, *, members: int = CHANGING) -> Be
 
 
 class Members:
-    """Processes that do as they are told, and the number of the view they are in."""
+    """Processes that execute commands, and the number of the view that they are in."""
 
     def __init__(self, members: int, *, founders: int | None = None, detect: float | None = None) -> None:
         names = [f"member{index}" for index in range(members)]
@@ -97,7 +97,7 @@ class Members:
         self._cluster.__exit__(*error)
 
     def all(self, what: str, **how: Any) -> list[dict[str, Any]]:
-        """Tell everybody who is here, and wait for the answers."""
+        """Send a command to all present members, and wait for their answers."""
         for member in self.here:
             self._cluster.tell("do", member, do=what, **how)
         without = frozenset(range(len(self._cluster.processes))) - self.here
@@ -133,7 +133,7 @@ class Members:
         return self._changed() - began
 
     def _changed(self) -> float:
-        """When the last of them had the next view."""
+        """Wait for the next view, and return when the last present member had it."""
         self._number += 1
         moments: list[float] = [answer["at"] for answer in self.all("view", number=self._number)]
         return max(moments)
@@ -173,8 +173,8 @@ def _kills(progress: SayProgress, groups: int) -> list[BenchRow]:
 
 
 def _under_load(progress: SayProgress, changes: int, seconds: float) -> list[BenchRow]:
-    """The same members before and after: one more comes and goes all the while. The first changes are not counted:
-    what comes when senders may go on again is more than before, and memory for it is taken once."""
+    """Measure the same members before and after changes, in which one more member joins and leaves again and again. Some changes come
+    before the first measurement: when senders continue after a change there are bursts, and the memory for these is allocated once."""
     with Members(LOADED + 1, founders=LOADED, detect=DETECT) as group:
 
         def change(times: int) -> None:
@@ -220,7 +220,7 @@ def _idle(progress: SayProgress, seconds: float) -> BenchRow:
 
 
 def _detection(progress: SayProgress, pairs: int) -> BenchRow:
-    """CPU of a delivery with failures detected and without, in turns; the median of the ratios."""
+    """Measure the CPU of a delivery with and without failure detection, alternately, and return the median of the ratios."""
     ratios = []
     for pair in range(pairs):
         progress(f"full load with and without detection ({pair + 1}/{pairs})")

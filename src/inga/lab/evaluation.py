@@ -1,4 +1,4 @@
-"""A paper's evaluation for people: its claims beside ours as text, and as one page with figures and tables."""
+"""A paper's evaluation for people: its claims beside our measurements as text, and as one page with figures and tables."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from inga.lab.papers.sources import PaperSource
 
 ROWS_OPEN = 12
-"""Rows of a table that are shown at once; more are a click away."""
+"""A table with more rows than this is folded, so that it is a click away."""
 SPREAD_MAX = 6
-"""Different words of a column that may become columns themselves."""
+"""The most different entries of a text column that may become columns themselves."""
 
 MARKS = {
     HOLDS: "pass",
@@ -33,7 +33,7 @@ MARKS = {
     NOT_STATED: "plain",
     BY_CONSTRUCTION: "plain",
 }
-"""How a verdict looks on a page."""
+"""The style class of each verdict on a page."""
 
 MEANINGS = {
     HOLDS: "what was measured is what is published, within the tolerance",
@@ -42,7 +42,7 @@ MEANINGS = {
     NOT_STATED: "the source does not say it; it follows from its rules, and was measured",
     BY_CONSTRUCTION: "the experiment was set up so that it comes out, and shows no more than that it can",
 }
-"""What a verdict says."""
+"""The meaning of each verdict, for readers of a page."""
 
 LAB_STYLE = (
     STYLE
@@ -71,16 +71,16 @@ details.fold > summary { cursor: pointer; color: var(--accent); }
 }
 """
 )
-"""What pages of experiments look like, besides what all pages do."""
+"""The style of pages of experiments: that of all pages, and more."""
 
 
 FIGURES = "<!-- figures -->"
 TABLES = "<!-- tables -->"
-"""Where they begin on a page."""
+"""Comments that mark where figures and tables begin on a page."""
 
 
 def verdicts(claims: Sequence[Claim]) -> list[str]:
-    """A paragraph for each claim."""
+    """Return a paragraph of text for each claim."""
     wide = max(map(len, MARKS))
     return [f"{each.verdict:>{wide}}  {each.statement}\n{'':{wide}}  {each.measured}" for each in claims]
 
@@ -97,8 +97,8 @@ def page(
     claimed: str = "What the paper claims",
     source: "PaperSource | None" = None,
 ) -> str:
-    """One page that needs nothing else. `figures` are charts with their captions; without one there is no such section. `source`:
-    whose claims these are, so that the page tells what its words mean and by what each claim is judged."""
+    """Return one page that needs no other files. `figures` are charts with their captions; without any, that section is left out.
+    `source`: the paper that makes these claims; with it, the page explains its terms and how each claim is judged."""
     drawn = "".join(
         f"<figure>{chart}<figcaption>{escape(caption)}</figcaption></figure>" for chart, caption in figures
     )
@@ -120,7 +120,7 @@ def page(
 
 
 def claims_table(claims: Sequence[Claim], source: "PaperSource | None") -> str:
-    """A line for each claim. Where all are judged alike, that is told once, above them."""
+    """Return a table with a row for each claim. If all are judged alike, a sentence above the table says how."""
     common = source.readings.get("") if source and len(source.readings) == 1 else None
     is_judged = source is not None and common is None
     lines = "".join([_line(claim, source if is_judged else None) for claim in claims])
@@ -150,12 +150,12 @@ def _line(claim: Claim, source: "PaperSource | None") -> str:
 
 
 def mark(verdict: str) -> str:
-    """A verdict in its colour."""
+    """Return a verdict in its colour."""
     return f'<span class="mark {MARKS[verdict]}">{escape(verdict)}</span>'
 
 
 def legend(claims: Sequence[Claim]) -> str:
-    """What the verdicts say that occur."""
+    """Explain the verdicts that occur."""
     seen = {claim.verdict for claim in claims}
     return _folded(
         "What the verdicts mean",
@@ -164,7 +164,7 @@ def legend(claims: Sequence[Claim]) -> str:
 
 
 def terms_of(name: str) -> str:
-    """What the letters of a source mean; nothing if it has none."""
+    """Explain the letters and words of a source; return nothing if it has none."""
     terms = TERMS.get(name, {})
     title = "What the letters and words mean"
     return _folded(title, [(escape(term), escape(meaning)) for term, meaning in terms.items()], is_open=True)
@@ -181,7 +181,7 @@ def _folded(title: str, lines: Sequence[tuple[str, str]], *, is_open: bool = Fal
 
 
 def _table_section(name: str, table: Table, caption: str) -> str:
-    """A table under its name; a long one is a click away."""
+    """Return a table under its name; a long one is folded."""
     short = spread(table)
     shown = html_table(short)
     if len(short.rows) > ROWS_OPEN:
@@ -190,7 +190,7 @@ def _table_section(name: str, table: Table, caption: str) -> str:
 
 
 def _title(name: str) -> str:
-    """`figure5` and `round_trip` as headings."""
+    """Return names such as `figure5` and `round_trip` as headings."""
     words = re.sub(r"(?<=[a-z])(?=\d)", " ", name).replace("_", " ")
     return words[:1].upper() + words[1:]
 
@@ -200,8 +200,8 @@ def _sentence(caption: str) -> str:
 
 
 def spread(table: Table) -> Table:
-    """The same with the words of its last column of words as columns, if each occurs once for all that stands left of it: a line
-    for each case instead of one for each case and word."""
+    """Return the table with the entries of its last text column as columns of their own, if each of them occurs once for each
+    combination of values to the left of that column: one row for each case, instead of one for each case and entry."""
     words = [at for at in range(len(table.columns)) if not _is_number(table, at)]
     at = words[-1] if words else 0
     found: dict[tuple[Any, ...], dict[Any, list[Any]]] = {}
@@ -220,13 +220,13 @@ def spread(table: Table) -> Table:
 
 
 def figures_of(page: str) -> tuple[str, str]:
-    """What a page has besides its claims, for another page of this style: its figures, and its tables."""
+    """Return the figures and the tables of a page, without its claims, for another page of this style."""
     figures, _, tables = page.partition(FIGURES)[2].partition("</main>")[0].partition(TABLES)
     return figures, tables
 
 
 def html_table(table: Table) -> str:
-    """Words to the left, numbers to the right."""
+    """Return a table as HTML, with text aligned to the left, numbers to the right."""
     marks = [' class="number"' if _is_number(table, at) else "" for at in range(len(table.columns))]
     lines = [
         "<tr>"
@@ -244,10 +244,10 @@ def html_table(table: Table) -> str:
 
 
 def _is_number(table: Table, at: int) -> bool:
-    """Whether a column has numbers, but for dashes where there are none."""
+    """Whether a column has only numbers, and dashes for missing ones."""
     return not any(isinstance(row[at], str) and row[at] != "-" for row in table.rows)
 
 
 def cell_text(value: Any) -> str:
-    """A cell of a table."""
+    """Return the text of a table's cell."""
     return f"{value:g}" if isinstance(value, float) else str(value)

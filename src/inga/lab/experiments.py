@@ -2,8 +2,8 @@
 
     run(out, quick, progress) -> Outcome
 
-An experiment writes its pages and tables into `out`, and says of each published claim whether it holds. One that
-sweeps on Spark also takes `master`, one that has more to do for those who wait longer also `long`.
+An experiment writes its pages and tables into `out`, and returns for each published claim whether it holds. One that
+runs simulations on Spark also takes `master`, one that can do more if it has more time also `long`.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from inga.model.text import suggest
 
 HOLDS, ROUGHLY, NOT_REPRODUCED = "holds", "roughly", "not reproduced"
 NOT_STATED = "not stated"
-"""Measured as we derive it; the paper says nothing of it, so there is nothing that could hold."""
+"""Measured as we derive it; the paper makes no such claim, so none can hold."""
 BY_CONSTRUCTION = "by construction"
-"""As in the paper, because the experiment was set up so that it comes out: that it can come out is all that is shown."""
+"""As in the paper, because the parameters of the experiment were chosen for that result: it shows only that the result is possible."""
 
 VERDICTS = (HOLDS, ROUGHLY, NOT_REPRODUCED, NOT_STATED, BY_CONSTRUCTION)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper says, what was measured, and whether that is the same."""
+    """A claim of a paper, what was measured, and the verdict on whether it holds."""
 
     id: str
     statement: str
@@ -40,7 +40,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers by column."""
+    """A table of results."""
 
     columns: list[str]
     rows: list[list[Any]]
@@ -48,13 +48,13 @@ class Table:
 
 @dataclass(slots=True)
 class Outcome:
-    """What an experiment found. `text` is for a person at a terminal, `pages` are the files to look at."""
+    """The result of an experiment. `text` is for the terminal, `pages` are the files that it wrote for people."""
 
     claims: list[Claim]
     tables: dict[str, Table] = field(default_factory=dict)
     text: str = ""
     pages: list[Path] = field(default_factory=list)
-    is_binding: bool = False  # what is claimed is promised by us: a claim that does not hold is a failure
+    is_binding: bool = False  # the claims are promises of inga: one that does not hold is a failure
 
     @property
     def has_failed(self) -> bool:
@@ -78,11 +78,11 @@ EXPERIMENTS = {
     "members": "inga.lab.members",
     "all": "inga.lab.papers",
 }
-"""Name and module, whose `run` is the experiment."""
+"""Experiments by name: the module whose `run` is the experiment."""
 
 
 def find_experiment(name: str, **more: Any) -> Experiment:
-    """The experiment of that name, which is told what it takes of `more`."""
+    """Return the experiment of that name, bound to those arguments in `more` that it takes."""
     if name not in EXPERIMENTS:
         raise UsageError(f"no experiment {name!r}{suggest(name, EXPERIMENTS)}")
     run = import_module(EXPERIMENTS[name]).run

@@ -1,22 +1,23 @@
-"""A stranger that disturbs a group as quickly as one core can. It hears what the group multicasts and knows the wire.
+"""Attackers that flood a group as fast as one core can. They receive what the group multicasts, and know the wire format.
 
-    random      bytes that are no packet
-    flipped     what was heard, with some bits changed
-    replayed    what was heard, as it was
-    reflected   what was heard, sent back to whoever sent it
-    view        what was heard, as if it were of another view
-    group       what was heard, as if it were of another group
-    nack        requests for repair in the name of whoever was heard
-    forged      goodbyes, ghosts, wishes, messages far ahead, in the name of members whose names and incarnations it knows
-    knocks      words of handshakes by one that has another secret
-    former      what one makes that was a member of a secured group and has kept all its keys: the same, large and small, under
-                the keys of the view that it was in, as any of its members, and over its channels; knocks; and what it hears,
-                from the port that it had, whose large datagrams members let in. See `Former`
+    random      bytes that are not a packet
+    flipped     recorded datagrams, with some bits changed
+    replayed    recorded datagrams, unchanged
+    reflected   recorded datagrams, sent back to their senders
+    view        recorded datagrams, with the number of another view
+    group       recorded datagrams, with the tag of another group
+    nack        requests for repair in the name of recorded senders
+    forged      forged packets in the name of members whose names and incarnations are known: control messages such as goodbyes or
+                proposals of another order, some about processes that do not exist, and messages with numbers far ahead
+    knocks      handshake messages made with another secret
+    former      packets of a former member of a secured group that has kept all its keys: forged packets and large messages, sealed
+                with the keys of its last view, as any of its members, and over its channels; knocks; and recorded datagrams.
+                They come from the port that it used as a member, whose large datagrams members let in. See `Former`
 
 All but the last have no keys.
 
-It belongs to nobody: its datagrams come from an address of its own. Groups that multicast are heard where they meet; of others
-it has to be given an address book, and some datagrams to begin with.
+An attacker sends from an address of its own. It receives the packets of groups that multicast at the group's address; for other
+groups the addresses of members and some datagrams to begin with are given to it.
 """
 
 import socket
@@ -43,22 +44,23 @@ from inga.trial import forging
 from inga.wire.packet import INDEX_MAX, MAGIC, decode, encode, reseal, source_of, tag_of, view_of
 
 HEARD_MAX = 256
-"""Datagrams that are remembered, the latest."""
+"""How many recorded datagrams are kept: the latest."""
 
 BATCH, TIMES = 64, 8
-"""Datagrams that are made at once, and how often all of them are sent before it listens again: making them takes longer."""
+"""Datagrams that are made at once, and how often all of them are sent before the attacker receives again: making them takes longer
+than sending."""
 
 RUN = 64
-"""Packets that are asked for at once: as many as are sent again for one request."""
+"""Packets that one nack requests: as many as a member sends again for one."""
 
 LARGE_DATAGRAM = 32 * 1024
-"""Octets of datagrams that fill a buffer."""
+"""Octets of datagrams that are meant to fill receive buffers."""
 
 HeardDatagram = tuple[bytes, HostPort]
-"""A datagram, and where it came from, or goes to."""
+"""A datagram, and the address that it came from or goes to."""
 
 Spoil = Callable[[Random, HeardDatagram, int], bytes | None]
-"""Makes something of what was heard, in a group of so many members; None: nothing can be made of it."""
+"""Makes a hostile datagram of a recorded one, in a group of so many members; None: this one cannot be used."""
 
 
 def random_bytes(rng: Random, heard: HeardDatagram, members: int) -> bytes:
@@ -77,7 +79,7 @@ def as_it_was(rng: Random, heard: HeardDatagram, members: int) -> bytes:
 
 
 def of_another_view(rng: Random, heard: HeardDatagram, members: int) -> bytes:
-    """The next one, the one before, or any."""
+    """Return the datagram with the number of the next view, the previous one, or any."""
     number = max(0, view_of(heard[0]) + rng.choice((1, 1, -1, rng.randrange(1 << 16))))
     return _changed(heard[0], 12, number)
 
@@ -87,7 +89,7 @@ def of_another_group(rng: Random, heard: HeardDatagram, members: int) -> bytes:
 
 
 def request(rng: Random, heard: HeardDatagram, members: int) -> bytes | None:
-    """As if whoever was heard lacked what others sent: its tag is on what it said."""
+    """Return a nack that is forged in the name of the recorded packet's sender, with the tag of that packet."""
     data = heard[0]
     try:
         packet = decode(data, tag_of(data), {view_of(data): members}, INDEX_MAX)
@@ -107,7 +109,7 @@ NamedProcess = tuple[str, int]
 def forged(
     rng: Random, source: int, view: int, tag: int, people: Sequence[NamedProcess], group: str
 ) -> Datagram:
-    """Something that would harm a group that believed it."""
+    """Return a random packet that would harm a group that believed it."""
 
     def about_somebody(do: str) -> Datagram:
         name, incarnation = rng.choice([*people, ("ghost", 1)])
@@ -117,7 +119,7 @@ def forged(
 
 
 def word(rng: Random, group: str) -> bytes:
-    """A word of a handshake, as one would say it that has another secret."""
+    """Return a random handshake message, as of a process that has another secret."""
     kind = rng.choice((KNOCK, COOKIE, ANSWER, CONFIRM))
     head = TALKS.pack(SEALED_MAGIC, VERSION, kind, SECRET, derive(b"", "group", group)[:4])
     return head + rng.randbytes(PADDED[SECRET] - len(head))
@@ -138,7 +140,7 @@ KINDS = (*SPOILS, FORGED, KNOCKS, FORMER)
 
 
 class Stranger:
-    """Listens, makes something of what it hears, and sends that to everybody."""
+    """An attacker without keys: records datagrams, makes hostile ones of them, and sends these to all members."""
 
     _times = TIMES
 
@@ -155,8 +157,8 @@ class Stranger:
         heard: Iterable[HeardDatagram] = (),
         seed: int = 0,
     ) -> None:
-        """`kind`: one of KINDS. `people`: who the members are, of the group of that name. `via`: where the group multicasts, if
-        it does; `places`: addresses of members; `heard`: what it has heard before. `port`: from which it sends."""
+        """`kind`: one of KINDS. `people`: the members of the group `group`. `via`: where the group multicasts, if it does;
+        `places`: addresses of members; `heard`: datagrams recorded before. `port`: from which it sends; 0: any."""
         self.kind = kind
         self._people = people
         self._group = group
@@ -182,7 +184,7 @@ class Stranger:
             self._ear.close()
 
     def flood(self, is_over: Callable[[], bool]) -> None:
-        """Send until it is over; while nothing was heard, only listen."""
+        """Send until `is_over`; only receive as long as no datagram was recorded, if the kind needs one."""
         while not is_over():
             self._listen()
             if not self._heard and self.kind != "random":
@@ -191,17 +193,17 @@ class Stranger:
                 try:
                     self._mouth.sendto(data, target)
                     self.sent += 1
-                except OSError:  # nobody there, or no room: the next one
+                except OSError:  # no receiver, or no room in the send buffer: try the next one
                     continue
 
     def flood_for(self, seconds: float) -> int:
-        """Send for so long; how many were sent."""
+        """Send for so long, and return how many datagrams were sent."""
         end = monotonic() + seconds
         self.flood(lambda: monotonic() >= end)
         return self.sent
 
     def _made(self) -> list[HeardDatagram]:
-        """What is sent next, and where to."""
+        """Return the datagrams to send next, with their destinations."""
         made: list[HeardDatagram] = []
         for _ in range(BATCH):
             heard = self._rng.choice(self._heard) if self._heard else (bytes(100), ("", 0))
@@ -218,7 +220,7 @@ class Stranger:
         if self.kind != FORGED:
             return SPOILS[self.kind](self._rng, heard, len(self._people))
         data, source = heard[0], self._rng.randrange(len(self._people))
-        # Of what is sealed it sees no view and no tag: then these are any numbers.
+        # View and tag of sealed datagrams cannot be read: these are then arbitrary numbers.
         return bytes(
             joined(forged(self._rng, source, view_of(data), tag_of(data), self._people, self._group))
         )
@@ -234,17 +236,17 @@ class Stranger:
 
 
 class Former(Stranger):
-    """One that was a member of a secured group, has left, and has forgotten nothing.
+    """An attacker that was a member of a secured group, has left, and has kept all its keys.
 
-    Members know its port as one of somebody who has proven who it is, so their kernels let its large datagrams in; and as it goes
-    on to speak over its channels, they go on to know it. Every datagram is made anew, under a count of its own: what is sent
-    twice is dropped before it is opened, which costs members less.
+    Members know its port as that of an authenticated process, so their kernels let its large datagrams in; and since it goes
+    on sending over its channels, members keep these. Every datagram is sealed anew, with a counter of its own: members drop
+    repetitions before they open them, which costs them less.
     """
 
     _times = 1
 
     def __init__(self, kept: "KeptKeys", people: Sequence[NamedProcess], **told: Any) -> None:
-        """`kept`: what it remembers. All else is as for a stranger."""
+        """`kept`: the keys, channels and port that it had. All else is as for `Stranger`."""
         super().__init__(FORMER, people, port=kept.port, **told)
         self._kept = kept
 
@@ -264,7 +266,7 @@ class Former(Stranger):
         return made
 
     def _old(self, now: float) -> bytes:
-        """As anybody, in the view that it was in."""
+        """Return a forged packet or a large message, as any member of its last view, sealed with that member's key."""
         kept, rng = self._kept, self._rng
         source = rng.randrange(len(kept.view.view))
         if rng.random() < 0.5:
@@ -276,19 +278,20 @@ class Former(Stranger):
         return _sealed(kept.sending[source], packet, now)
 
     def _word(self) -> Datagram:
-        """Over a channel: that somebody is gone, or is there anew."""
+        """Return a forged control message about a process, for a channel."""
         name, incarnation = self._rng.choice([*self._people, ("ghost", 1)])
         do = self._rng.choice(forging.OUTSIDE_WORDS)
         return forging.outside_word(do, name, incarnation, self._group, self._kept.view.view.number)
 
 
 class KeptKeys:
-    """What a member of a secured group takes with it when it leaves: made while it is there."""
+    """The keys, channels and port of a member of a secured group, copied before it leaves."""
 
     def __init__(self, guard: GroupGuard, port: int) -> None:
-        """`port`: from which it has sent."""
+        """`port`: the one from which the member has sent."""
         assert guard._keys is not None
-        assert not guard._keys.is_first  # there each member made a key of its own
+        # In a first view each member makes a key of its own, and no member could derive all of them.
+        assert not guard._keys.is_first
         self.guard = guard
         self.port = port
         self.view: ViewKeys = guard._keys
@@ -301,7 +304,8 @@ class KeptKeys:
             SendingKey(self.view.secret_of(i), monotonic(), guard._kind) for i in range(len(self.view.view))
         ]
         for key in self.sending:
-            key._counter = EPOCH_DATAGRAMS // 2  # nobody has counted so far, so none of these is a repetition
+            # Higher than any member has counted, so that none of these datagrams is a repetition.
+            key._counter = EPOCH_DATAGRAMS // 2
 
 
 def _sealed(key: SendingKey, packet: Datagram, now: float) -> bytes:
@@ -309,7 +313,7 @@ def _sealed(key: SendingKey, packet: Datagram, now: float) -> bytes:
 
 
 def _ear(place: Via, interface: str) -> socket.socket:
-    """Where the group meets."""
+    """Return a socket that receives the group's multicasts."""
     ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     ear.setblocking(False)
     ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -321,7 +325,8 @@ def _ear(place: Via, interface: str) -> socket.socket:
 
 
 def _changed(data: bytes, at: int, number: int) -> bytes:
-    """With another number of 4 bytes there, and a check that fits; of what is sealed nobody can make that."""
+    """Return the datagram with another 4-byte number at that place, and a valid checksum. Sealed datagrams only change: their
+    authentication cannot be forged."""
     changed = bytearray(data)
     changed[at : at + 4] = (number & 0xFFFFFFFF).to_bytes(4, "big")
     if data[:2] == MAGIC.to_bytes(2, "big"):

@@ -1,7 +1,7 @@
-"""What the processes of a benchmark do: groups, and the baselines they are compared with.
+"""The jobs of a benchmark's processes: members of groups, and the baselines that groups are compared with.
 
 Every throughput job sends `messages` of `size` bytes and receives as many from each other member; a
-first, shorter round warms everything up. The raw baselines keep as much under way as a window does.
+first, shorter round warms everything up. The raw baselines limit what is in flight, as a window does.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from inga.runs.worker import WorkerLink
 GROUP = "bench"
 
 WARM_UP = 4
-"""The first round has this part of the messages."""
+"""The first round has one in so many of the messages."""
 
 ZMQ_PATIENCE_MS = 2000
 
 RAW_PATIENCE = 2.0  # seconds
 RAW_WINDOW = 8
-"""Datagrams each raw sender keeps under way."""
+"""Datagrams that each raw sender keeps in flight."""
 
 
 async def throughput(config: dict[str, Any], link: WorkerLink) -> None:
-    """All members send as fast as the window lets them, and read everything."""
+    """Send as fast as the window allows, and read everything."""
     others = len(config["members"]) - 1
     data = b"x" * config["size"]
     write, read = _WRITERS[config["write"]], _READERS[config["read"]]
@@ -63,7 +63,7 @@ async def _measure(
     play: Callable[[int], Awaitable[None]],
     group: Group | None = None,
 ) -> None:
-    """Two rounds, each begun together; the second counts."""
+    """Play two rounds, each of which all processes begin together, and report the measurements of the second."""
     link.say("ready")
     await link.hear()
     await play(config["messages"] // WARM_UP)
@@ -86,13 +86,13 @@ async def _measure(
 
 
 def resident() -> float:
-    """MB of memory that this process has now."""
+    """Return the resident memory of this process in MB."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 def join_bench(config: dict[str, Any], **more: Any) -> Any:
-    """The group that is measured, as its members are told of it."""
+    """Join the measured group, as the configuration of the job describes it."""
     return join(
         GROUP,
         config["name"],
@@ -100,7 +100,7 @@ def join_bench(config: dict[str, Any], **more: Any) -> Any:
         via=config["via"],
         interface="lo",
         order=config["order"],
-        echo=False,  # what is counted is what others sent
+        echo=False,  # only messages of others are counted
         detect=config.get("detect", DEFAULTS["detect"]),
         secret=config.get("secret"),
         **more,
@@ -148,7 +148,7 @@ _WRITERS = {"many": _send_many, "each": _send_one_by_one}
 
 
 async def raw_throughput(config: dict[str, Any], link: WorkerLink) -> None:
-    """The same datagrams over bare sockets, in a plain loop: no order, no repair, no messages."""
+    """Exchange the same datagrams over bare sockets, in a plain loop: no order, no repair, no messages."""
     shared, own, target = _raw_sockets(config)
     members = len(config["members"])
     per_datagram = max(1, config["datagram"] // config["size"])
@@ -181,7 +181,7 @@ async def raw_throughput(config: dict[str, Any], link: WorkerLink) -> None:
             if more:
                 heard = perf_counter()
             elif perf_counter() - heard > RAW_PATIENCE:
-                break  # lost, and nobody repairs
+                break  # datagrams were lost, and there is no repair
 
     await _measure(config, link, play)
     shared.close()
@@ -189,12 +189,12 @@ async def raw_throughput(config: dict[str, Any], link: WorkerLink) -> None:
 
 
 async def zmq_throughput(config: dict[str, Any], link: WorkerLink) -> None:
-    """pyzmq PUB/SUB over TCP: in order per sender, message by message."""
+    """Exchange the messages by PUB/SUB of pyzmq over TCP: in order per sender, one by one."""
     import zmq
 
     context = zmq.Context()
     publish, subscribe = context.socket(zmq.XPUB), context.socket(zmq.SUB)
-    publish.setsockopt(zmq.XPUB_VERBOSE, 1)  # tell of every subscriber, not of the first
+    publish.setsockopt(zmq.XPUB_VERBOSE, 1)  # report every subscriber, not only the first
     publish.set_hwm(0)
     subscribe.set_hwm(0)
     names = config["members"]
@@ -216,7 +216,7 @@ async def zmq_throughput(config: dict[str, Any], link: WorkerLink) -> None:
                 publish.send(data, copy=True)
                 sent += 1
             if sent == messages and not subscribe.poll(ZMQ_PATIENCE_MS):
-                break  # lost, and nobody repairs
+                break  # messages were lost, and there is no repair
             try:
                 for _ in range(min(1024, wanted - received)):
                     subscribe.recv(zmq.NOBLOCK)
@@ -229,26 +229,26 @@ async def zmq_throughput(config: dict[str, Any], link: WorkerLink) -> None:
 
 
 class _Ends(NamedTuple):
-    """How one that measures round trips sends and reads."""
+    """How a member sends and reads in a measurement of round trips."""
 
     send: Callable[[bytes], Awaitable[Any]]
     read: Callable[[], Awaitable[Buffer]]
 
 
 async def latency(config: dict[str, Any], link: WorkerLink) -> None:
-    """The first member multicasts, all others answer, it goes on when it has every answer.
+    """Measure round trips: the first member multicasts, all others answer, and it multicasts again when it has every answer.
 
-    In this and the next two jobs `name` is the member that this process is; without one it is all of them."""
+    In this and the next two jobs `name` is the member that this process runs; without it, the process runs all of them."""
     await _play_round_trips(config, link, _group_ends)
 
 
 async def loop_latency(config: dict[str, Any], link: WorkerLink) -> None:
-    """The same over the same kind of sockets, by the same event loop, without a group: what asyncio itself takes."""
+    """Measure the same without a group, but with the same kind of sockets and event loop: the part that asyncio itself takes."""
     await _play_round_trips(config, link, _loop_ends)
 
 
 async def raw_latency(config: dict[str, Any], link: WorkerLink) -> None:
-    """The same with blocking bare sockets."""
+    """Measure the same with blocking bare sockets."""
     await _play_round_trips(config, link, _raw_ends)
 
 
@@ -318,7 +318,7 @@ async def _play_round_trips(
     link: WorkerLink,
     ends_of: Callable[[dict[str, Any]], AbstractAsyncContextManager[_Ends]],
 ) -> None:
-    """The first member asks and says how long answers took; all say what CPU it cost them, in all rounds together."""
+    """Run the members of this process. The first member reports percentiles of round trips, every process its CPU time of all rounds."""
     members: list[str] = config["members"]
     names = [config["name"]] if "name" in config else members
     async with AsyncExitStack() as stack:
@@ -341,7 +341,7 @@ async def _play_round_trips(
 
 
 async def _ask(ends: _Ends, others: int, rounds: int) -> list[float]:
-    """Ask so often, and wait for so many answers each time; the seconds that took."""
+    """Ask `rounds` times, each time wait for the answers of all others, and return the seconds of each round."""
     send, read = ends
     times: list[float] = []
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""What the processes of `inga bench hostile` do: members that talk for a while, and one that is no member."""
+"""The jobs of `inga bench hostile`: members that send for a while, and an attacker."""
 
 import asyncio
 import resource
@@ -18,8 +18,7 @@ BATCH = 32
 
 
 async def talk(config: dict[str, Any], link: WorkerLink) -> None:
-    """Send numbered messages for so many seconds, and look at all that comes: each sender's numbers in turn, as they were
-    sent."""
+    """Send numbered messages for some seconds, and check that each sender's messages arrive complete, unchanged and in order."""
     async with join_bench(config) as group:
         await group.ready()
         link.say("ready", who=group.stack.member.identity)
@@ -36,7 +35,7 @@ async def talk(config: dict[str, Any], link: WorkerLink) -> None:
                     await group.send_many([_numbered(sent + i, config["size"]) for i in range(BATCH)])
                     sent += BATCH
         except TimeoutError:
-            pass  # it waited for others when the time was over
+            pass  # the window was closed when the time was over
         except IngaError as error:
             ended = str(error)
         link.say(
@@ -48,12 +47,12 @@ async def talk(config: dict[str, Any], link: WorkerLink) -> None:
             grown=_memory() - before,
             ended=ended,
         )
-        await link.hear()  # and read on: who does not read holds up those that are not done
+        await link.hear()  # and read on: a member that does not read holds up members that are not done
         reading.cancel()
 
 
 async def disturb(config: dict[str, Any], link: WorkerLink) -> None:
-    """Flood the group; or, for comparison, keep one core as busy without it."""
+    """Flood the group; or, for comparison, keep one core as busy without sending anything."""
     people = [(name, incarnation) for name, incarnation in config["people"]]
     told = {"group": GROUP, "via": config["via"]}
     kept = await _left(config) if config["kind"] == FORMER else None
@@ -73,7 +72,7 @@ async def disturb(config: dict[str, Any], link: WorkerLink) -> None:
 
 
 async def _left(config: dict[str, Any]) -> KeptKeys:
-    """Join the group, leave it, and say what one knows then."""
+    """Join the group, leave it, and return the keys and addresses that a former member may keep."""
     async with join_bench(config, late=True) as group:
         await group.ready()
         guard, own = group.stack.guard, group.carrier
@@ -85,7 +84,7 @@ async def _left(config: dict[str, Any]) -> KeptKeys:
 
 
 class _Listener:
-    """Reads, and counts what should not be."""
+    """Reads what a group delivers, and counts the messages that are not the next ones of their senders, or changed."""
 
     def __init__(self, group: Group, size: int) -> None:
         self.taken = self.wrong = 0
@@ -107,5 +106,5 @@ def _numbered(number: int, size: int) -> bytes:
 
 
 def _memory() -> int:
-    """The most that this process ever had in memory, in KiB."""
+    """Return the peak of this process's resident memory, in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,6 +1,6 @@
-"""What the processes of `inga bench views` do: join, leave, change the order and send as they are told, one word at a time.
+"""The jobs of `inga bench views`: processes join, leave, change the order and send, one command at a time.
 
-Moments are of the machine's monotonic clock, which all its processes share.
+Times are of the machine's monotonic clock, which all its processes share.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ PART = 256
 
 
 class BenchMember:
-    """A member that is told what to do."""
+    """A member that executes commands: its public methods, each of which returns what is reported to the benchmark."""
 
     group: Group
 
@@ -28,12 +28,12 @@ class BenchMember:
         self._inside = AsyncExitStack()
         self._reading: asyncio.Task[None] | None = None
         self._sending: asyncio.Task[None] | None = None
-        self._seen: dict[int, float] = {}  # when each view came
+        self._seen: dict[int, float] = {}  # when each view began here, by number
         self._came = asyncio.Event()
-        self.delivered = 0  # messages
+        self.delivered = 0  # number of messages
 
     async def join(self, late: bool) -> dict[str, Any]:
-        """Become a member: a founder, or of a group that runs already."""
+        """Become a member: a founder, or with `late` a newcomer to a running group."""
         config, began = self._config, monotonic()
         self.group = await self._inside.enter_async_context(join_bench(config, late=late))
         self._reading = asyncio.create_task(self._read(self.group))
@@ -42,7 +42,7 @@ class BenchMember:
         return {"began": began, "number": self.group.view.number}
 
     async def start(self, group: str, members: int) -> dict[str, Any]:
-        """Be in a group that nobody has described, with so many who start at the same time."""
+        """Join a group without a list of its founders, and wait until it has this many members, which all start at the same time."""
         config, began = self._config, monotonic()
         where = {"via": config["via"], "interface": "lo", "detect": config["detect"]}
         found = await self._inside.enter_async_context(join(group, config["name"], **where))
@@ -56,20 +56,20 @@ class BenchMember:
         return {"began": began}
 
     async def use(self, order: str) -> dict[str, Any]:
-        """Another order for the whole group."""
+        """Change the order of the whole group."""
         began = monotonic()
         await self.group.use(order)
         return {"began": began}
 
     async def view(self, number: int) -> dict[str, Any]:
-        """Wait for that view, or a later one; when it came."""
+        """Wait for the view of that number, or a later one, and return when it began here."""
         while not (found := [at for seen, at in self._seen.items() if seen >= number]):
             self._came.clear()
             await self._came.wait()
         return {"at": min(found)}
 
     async def send(self, size: int) -> dict[str, Any]:
-        """As fast as the window lets us, from now on."""
+        """Send as fast as the window allows, from now on."""
         self._sending = asyncio.create_task(self._send(b"x" * size))
         return {}
 
@@ -78,7 +78,7 @@ class BenchMember:
         return {}
 
     async def measure(self, seconds: float) -> dict[str, Any]:
-        """What happens in so many seconds."""
+        """Wait for some seconds, and return what was used, delivered and sent in them."""
         began, cpu, delivered, datagrams = (
             monotonic(),
             process_time(),
@@ -96,7 +96,7 @@ class BenchMember:
         }
 
     async def _read(self, group: Group) -> None:
-        """Note when views come; of what is delivered only how much."""
+        """Note when views begin, and count delivered messages."""
         async for item in group.items():
             if isinstance(item, View):
                 self._seen[item.number] = monotonic()
@@ -115,11 +115,11 @@ class BenchMember:
                 task.cancel()
                 await asyncio.wait([task])
                 if not task.cancelled():
-                    task.result()  # what ended it before
+                    task.result()  # raises the error that has ended it, if any
 
 
 async def views(config: dict[str, Any], link: WorkerLink) -> None:
-    """Do what is said, and say when it is done, until it is the end."""
+    """Execute the commands of the benchmark and report their results, until it closes."""
     member = BenchMember(config)
     try:
         while (said := await link.hear()).pop("kind") != "close":

@@ -1,4 +1,4 @@
-"""Many simulations of an evaluation: on the cores of this machine, or on Spark."""
+"""Run the simulations of an evaluation on the cores of this machine, or on Spark."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,13 +12,13 @@ Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 TOLD = 10
-"""How often it is said how far they are."""
+"""How often progress is reported, in all."""
 
 
 def simulate_all(
     simulate: Callable[[Task], Answer], tasks: Sequence[Task], progress: SayProgress, master: str | None
 ) -> list[Answer]:
-    """The answers in the order of the tasks. Without a master they are worked out by processes of ours: few and short ones are
+    """Return the answers in the order of the tasks. Without a master, worker processes compute them: a few short simulations are
     done before Spark has started."""
     where = "" if master is None else f" on Spark ({master})"
     progress(f"{len(tasks)} simulations{where}")
@@ -36,7 +36,7 @@ def simulate_all(
 
 
 def _by_processes(simulate: Callable[[Task], Answer], tasks: Sequence[Task]) -> list[Answer]:
-    """One a core. What fails, and an interrupt, ends all of it."""
+    """Run one simulation per core at a time. A failure or an interrupt ends all of them."""
     with workers(os.cpu_count() or 1) as pool:
         futures = [pool.submit(simulate, task) for task in tasks]  # `map` would cancel them: `workers`
         return [future.result() for future in futures]

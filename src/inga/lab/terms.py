@@ -1,6 +1,6 @@
-"""What the letters and words of a source mean, for those who have not read it: by experiment, then by term.
+"""The meaning of each source's letters and words, for readers who have not read it: by experiment, then by term.
 
-The names are the sources' own, as their claims are quoted with them.
+The names are the sources' own, since their claims are quoted with them.
 """
 
 TERMS: dict[str, dict[str, str]] = {

@@ -31,43 +31,43 @@ from inga.trace import Manifest, ProcessFile, pack_dst, schema
 from inga.trace.writer import SEGMENT_ROWS, segment_name
 
 DEFECTS = ("swap", "loss", "duplicate", "stamp", "forgery", "unsent", "destination")
-"""Two deliveries in the wrong order; one that is missing, or there twice; a send with a wrong vector; a
-delivered copy with another vector than was sent; a delivery of what nobody sent, or of what was for others."""
+"""In this order: two deliveries in the wrong order; a missing delivery; a duplicate one; a send with a wrong vector; a delivered copy
+with another vector than was sent; a delivery of a message that no member sent; one of a message for other members."""
 
 LEVEL_DEFECTS = ("split", "unaccepted", "noise")
-"""With the receipt `accept`: a delivery that is missing where others have it; a message that one destination
+"""With the receipt `accept`: a delivery that is missing at one member and not at others; a message that one destination
 never accepted, though it was confirmed (too early); control traffic long after the last message."""
 
 KIND_DEFECTS = {"total": ("disorder",), "views": ("view",), "objects": ("conflict", "precedence")}
-"""By kind of trace: two deliveries in another order than elsewhere; a message of a closed view that one survivor
-lacks; two requests that conflict, in another order than elsewhere; one that begins after what it precedes."""
+"""By kind of trace: two deliveries in another order than at other members; a message of a closed view that one survivor
+lacks; two conflicting requests in another order than at other members; a request that starts after one that it precedes."""
 
 KINDS = ("plain", *KIND_DEFECTS)
 METHODS = ("decrease", "increase", "show")
 CONFLICTS = [["decrease", "show"], ["increase", "show"]]
 VIEWS = 3  # in a trace of that kind
 
-BLOCK_ROWS = 1 << 18  # rows of one member that are made at once,
-BLOCK_COUNTS = 1 << 26  # but no more entries of vectors for all members
+BLOCK_ROWS = 1 << 18  # the most rows of one member that are made at once
+BLOCK_COUNTS = 1 << 26  # and the most entries of their vectors, for all members
 STEPS = ("send", "deliver", "take", "accept", "confirm", "control", "view", "request", "start")
 SEND, DELIVER, TAKE, ACCEPT, CONFIRM, CONTROL, VIEW, REQUEST, START = range(9)
 
 EVERYBODY = -1
 
 RECEIPTS = ("deliver", "take", "accept")
-NOISE = 1 << 33  # nanoseconds after which planted control traffic comes: eight seconds
+NOISE = 1 << 33  # nanoseconds by which planted control traffic is later: eight seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What was broken, and where a check should find it."""
+    """A planted defect, and where a check should find it."""
 
     defect: str
     check: str
     process: int
-    pos: int  # of the row; 0 for a loss, which has none
+    pos: int  # of the row; 0 for a missing row
     message: tuple[int, int]
-    since: int = 0  # of rows in the wrong order: the position of the first of them
+    since: int = 0  # the position of the first row in the wrong order, if any are
 
     def to_json(self) -> dict[str, Any]:
         return {field: getattr(self, field) for field in self.__slots__}
@@ -82,18 +82,18 @@ class MemberRows:
     seq: NDArray[np.int64]
     deps: NDArray[np.int32]
     view: NDArray[np.int32]
-    spared: NDArray[np.int32]  # on a send: the one member that it is not for, or EVERYBODY
+    spared: NDArray[np.int32]  # of a send: the one member that is not a destination, or EVERYBODY
 
     def take(self, order: Any) -> "MemberRows":
         return MemberRows(*(getattr(self, name)[order] for name in self.__slots__))
 
     def table(self, process: int, first: int) -> Any:
-        """With the columns of a trace; time is the position."""
+        """Return the rows as a table with the columns of a trace; times are derived from positions."""
         import pyarrow as pa
 
         count, n = self.deps.shape
         pos = np.arange(first, first + count)
-        control = (self.step == CONTROL) | (self.step == VIEW)  # concerns no message
+        control = (self.step == CONTROL) | (self.step == VIEW)  # these rows concern no message
         asked = (self.step == REQUEST) | (self.step == START)
         valid = pa.py_buffer(np.packbits(~control, bitorder="little")) if control.any() else None
         vectors = pa.FixedSizeBinaryArray.from_buffers(
@@ -122,7 +122,7 @@ class MemberRows:
 
     @property
     def method(self) -> Any:
-        """The method that a request asks for: any will do, if all agree on it."""
+        """The method that a request calls: any will do, if it is the same in all rows of the request."""
         return (self.seq + self.src) % len(METHODS)
 
 
@@ -138,12 +138,12 @@ def _destinations(spared: Any, process: int, n: int) -> Any:
 
 
 RECEIPT_ROWS = {"deliver": 1, "take": 2, "accept": 3}
-"""Rows of one delivery."""
+"""The number of rows of one delivery, by receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceRecipe:
-    """What to make. `events` is rounded up to whole rounds."""
+    """The parameters of a made trace. `events` is rounded up to whole rounds."""
 
     events: int
     members: int = 8
@@ -152,7 +152,7 @@ class TraceRecipe:
     seed: int = 0
     defect: str | None = None
     kind: str = "plain"
-    talkers: int | None = None  # so many of the members send, and the others only listen; None: all
+    talkers: int | None = None  # how many members send; the others only receive; None: all send
 
     def __post_init__(self) -> None:
         if self.members < 2 or self.burst < 1 or self.receipt not in RECEIPTS:
@@ -170,7 +170,7 @@ class TraceRecipe:
         if self.defect == "view" and self.members < 3:
             raise UsageError("survivors of a view can disagree if there are 3 members or more")
         if self.defect in ("disorder", "conflict") and self.members < 4:
-            # Nobody delivers its own messages, so that two senders have all but two destinations in common.
+            # Members do not deliver their own messages, so two senders have all but two members as common destinations.
             raise UsageError("two processes can disagree on two messages if there are 4 members or more")
         if not 2 <= self.senders <= self.members or (self.senders < self.members and self.defect):
             raise UsageError(f"2 to {self.members} members talk, and all of them where there is a defect")
@@ -189,7 +189,7 @@ class TraceRecipe:
 
     @property
     def guarantees(self) -> list[str]:
-        """What a clean one keeps."""
+        """The guarantees that a trace without a defect keeps."""
         if self.kind == "objects":
             return ["object"]
         levels = ["atomic", "quiet"] if self.receipt == "accept" else []
@@ -198,7 +198,7 @@ class TraceRecipe:
         return ["integrity", "complete", "fifo", "stamps", "causal", *levels]
 
     def view(self, rounds: Any) -> Any:
-        """The view that messages of a round were sent in."""
+        """Return the view in which messages of a round are sent."""
         if self.kind != "views":
             return np.ones_like(rounds)
         return 1 + np.minimum(np.maximum(rounds, 0) * VIEWS // self.rounds, VIEWS - 1)
@@ -216,24 +216,24 @@ class Maker:
         self.recipe = recipe
         self.planted: Planted | None = None
         self._random = np.random.default_rng(recipe.seed)
-        # Not at the very end, where what a defect disturbs may not follow any more.
+        # Not at the very end, where the rows that a defect disturbs may be missing.
         last = recipe.rounds - 2
-        if recipe.defect == "view":  # in one that ends
+        if recipe.defect == "view":  # in a view that is closed
             last = max(recipe.rounds * (VIEWS - 1) // VIEWS, 3)
         self._defect_round = int(self._random.integers(2, last)) if recipe.defect else -1
         within = self._defect_round % recipe.rounds_at_once
         if recipe.defect and not 1 < within < recipe.rounds_at_once - 3:
-            # What belongs together in a defect is made together.
+            # All rows of a defect must be in one block.
             middle = self._defect_round - within + recipe.rounds_at_once // 2
             self._defect_round = middle if middle < last else max(last - 2, 1)
         self._positions = [0] * recipe.members
 
     def blocks(self) -> Iterator[list[MemberRows]]:
-        """Rows for all members: `block[process]`."""
+        """Yield blocks of rows for all members: `block[process]`."""
         recipe = self.recipe
         last_stamps = np.zeros((recipe.senders, recipe.burst, recipe.members), np.int32)
         for first in range(0, recipe.rounds + 1, recipe.rounds_at_once):
-            # One more round than there are sends, in which the last are delivered.
+            # One more round than there are sends, in which the last messages are delivered.
             rounds = np.arange(first, min(first + recipe.rounds_at_once, recipe.rounds + 1))
             turns = None if recipe.kind in ("plain", "views") else self._turns(len(rounds))
             made = [self._order(process, rounds, turns) for process in range(recipe.members)]
@@ -256,11 +256,11 @@ class Maker:
         return self._random.random((rounds, slots)).argsort(axis=1).astype(np.int32) // burst
 
     def _order(self, process: int, rounds: Any, turns: Any) -> tuple[Any, Any]:
-        """Whose turn it is in each place of each round, and the vectors of the own sends."""
+        """Return the sender of the message in each place of each round, in this member's order, and the vectors of its own sends."""
         recipe = self.recipe
         talkers, burst = recipe.senders, recipe.burst
         labels = self._turns(len(rounds)) if turns is None else turns
-        # Whoever sends in the next view has delivered all of the last one.
+        # A member that sends in the next view has delivered all messages of the previous one.
         new = np.flatnonzero(recipe.view(rounds) != recipe.view(rounds - 1))
         last = np.argsort(labels[new] == process, axis=1, kind="stable")
         labels[new] = np.take_along_axis(labels[new], last, axis=1)
@@ -279,11 +279,11 @@ class Maker:
         recipe = self.recipe
         burst, (count, slots) = recipe.burst, labels.shape
         order = np.argsort(labels, axis=1, kind="stable")
-        place = np.empty_like(order)  # the how-manieth of its label, in its round
+        place = np.empty_like(order)  # the index of a message among those of its label in its round
         np.put_along_axis(place, order, np.broadcast_to(np.arange(slots) % burst, (count, slots)), axis=1)
         is_send = labels == process
         index = np.broadcast_to(np.arange(count)[:, None], (count, slots))
-        # `earlier` starts one round before: its line i is the round before line i.
+        # `earlier` starts one round before: its entry i is for the round before round i.
         deps = earlier[labels, index, place]
         deps[is_send] = own[index[is_send], place[is_send]]
         seq = np.where(is_send, rounds[:, None], rounds[:, None] - 1) * burst + place + 1
@@ -311,7 +311,7 @@ class Maker:
         return rows
 
     def _with_views(self, rows: MemberRows, *, first: bool) -> MemberRows:
-        """A row for each view before the first row that belongs to it."""
+        """Insert a row for each view before the first row that belongs to it."""
         highest = np.maximum.accumulate(rows.view)
         new = np.flatnonzero(np.diff(highest, prepend=0 if first else highest[:1]) > 0)
         rows = rows.take(np.insert(np.arange(len(rows.step)), new, new))
@@ -321,7 +321,7 @@ class Maker:
     # ---- defects
 
     def _break_stamp(self, stamps: Any, rounds: Any) -> None:
-        """A wrong vector, carried by all copies: only its origin shows that it is wrong."""
+        """Change the vector of a send and of all its copies: only the sender's other rows show that it is wrong."""
         if self.recipe.defect != "stamp" or not rounds[0] <= self._defect_round <= rounds[-1]:
             return
         n, burst = self.recipe.members, self.recipe.burst
@@ -342,7 +342,7 @@ class Maker:
             return
         process = int(self._random.integers(self.recipe.members))
         rows = block[process]
-        low = (self._defect_round - 1) * self.recipe.burst  # deliveries of that round are of the one before
+        low = (self._defect_round - 1) * self.recipe.burst  # a round delivers messages of the previous one
         step = START if self.recipe.kind == "objects" else DELIVER
         chosen = (rows.step == step) & (rows.seq > low) & (rows.seq <= low + self.recipe.burst)
         at = int(self._random.choice(np.flatnonzero(chosen)))
@@ -362,7 +362,7 @@ class Maker:
         self.planted = Planted(str(defect), check, process, pos, message, since)
 
     def _plant_swap(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
-        """Change places with the next delivery of the same sender."""
+        """Exchange a delivery with the next one of the same sender."""
         same = np.flatnonzero((rows.step == DELIVER) & (rows.src == rows.src[at]))
         place = int(np.searchsorted(same, at))
         one, two = (at, int(same[place + 1])) if place + 1 < len(same) else (int(same[place - 1]), at)
@@ -371,15 +371,15 @@ class Maker:
         return rows.take(order), two, "causal"
 
     def _plant_disorder(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
-        """Change places with the next delivery of another sender, which is of the same round and so concurrent."""
+        """Move a delivery behind the next one of another sender, which is of the same round and so concurrent."""
         return (*self._exchange(rows, at, (rows.step == DELIVER) & (rows.src != rows.src[at])), "total")
 
     def _plant_conflict(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
-        """Change places with the next request of another sender that conflicts."""
+        """Move a request behind the next conflicting one of another sender."""
         return (*self._exchange(rows, at, self._conflicting(rows, at) & (rows.src != rows.src[at])), "object")
 
     def _plant_precedence(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
-        """Begin after a request that this one precedes; elsewhere too, so that only precedence tells."""
+        """Move a request behind one that it precedes."""
         after = self._conflicting(rows, at) & (rows.deps[:, rows.src[at]] >= rows.seq[at])
         return (*self._exchange(rows, at, after), "object")
 
@@ -391,7 +391,7 @@ class Maker:
         return (rows.step == START) & table[rows.method[at], rows.method]
 
     def _exchange(self, rows: MemberRows, at: int, others: Any) -> tuple[MemberRows, int]:
-        """The row goes behind the next of the others; where it is now."""
+        """Move a row behind the next of the others; return the rows, and where it is now."""
         after = np.flatnonzero(others[at + 1 :])
         assert len(after), "the trace goes on for a while after a defect"
         then = at + 1 + int(after[0])
@@ -399,7 +399,7 @@ class Maker:
         return rows.take(order), then
 
     def _spare(self, rows: MemberRows, seq: int, process: int) -> None:
-        """The send of a message is not for a process any more."""
+        """Remove a process from the destinations of a send."""
         sends = (rows.step == SEND) & (rows.seq == seq)
         assert sends.any(), "it was sent in the same block"
         rows.spared[sends] = process
@@ -431,20 +431,20 @@ class Maker:
         return rows.take(np.delete(np.arange(len(rows.step)), accept)), accept, "atomic"
 
     def _plant_noise(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
-        """Control traffic with a number, by which `table` knows it, and a time far from the others."""
+        """Insert a control message with a number, by which `table` recognizes it and gives it a late time."""
         rows = rows.take(np.insert(np.arange(len(rows.step)), at, at))
         rows.step[at], rows.seq[at] = CONTROL, 1
         return rows, at, "quiet"
 
     def _plant_unsent(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
-        """After the last message of a sender comes one that it never sent."""
+        """Insert a delivery of a message that its sender never sent, with a number after all its messages."""
         rows = rows.take(np.insert(np.arange(len(rows.step)), at + 1, at))
         rows.seq[at + 1] = (self.recipe.rounds + 5) * self.recipe.burst
         return rows, at + 1, "integrity"
 
 
 def _with_control(rows: MemberRows) -> MemberRows:
-    """One control message before everything else of a block."""
+    """Insert one control message at the beginning of a block."""
     if not len(rows.step):
         return rows
     rows = rows.take(np.insert(np.arange(len(rows.step)), 0, 0))
@@ -459,7 +459,7 @@ def make(
     segment_rows: int = SEGMENT_ROWS,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Planted | None:
-    """Write the trace; what was planted in it. `progress` hears how many rows there are so far."""
+    """Write a trace, and return the planted defect, if any. `progress` is called with the number of rows so far."""
     maker = Maker(recipe)
     names = [f"member{index + 1}" for index in range(recipe.members)]
     manifest = Manifest(
@@ -472,10 +472,10 @@ def make(
     (directory / "events").mkdir(exist_ok=True)
     writers = [_Segments(directory, process, segment_rows) for process in range(recipe.members)]
     rows = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy and Arrow let others run meanwhile
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy and Arrow release the interpreter's lock
         adding: list[Future[None]] = []
         for block in maker.blocks():
-            _finish(adding)  # one block is written while the next one is made, and no more
+            _finish(adding)  # only one block is written while the next one is made, which bounds memory
             adding = [pool.submit(writer.add, part) for writer, part in zip(writers, block, strict=True)]
             rows += sum(len(part.step) for part in block)
             progress(rows)

@@ -1,6 +1,6 @@
-"""What makes one source fit for both: interpreted as it is, and compiled by mypyc to an extension module.
+"""What lets one source run both ways: interpreted as it is, and compiled by mypyc to an extension module.
 
-mypyc reads two decorators, which do nothing where nothing is compiled, so that mypy's package is needed to compile and
+mypyc reads two decorators, which do nothing in interpreted code, so mypy's package is needed to compile and
 never to run. A compiled class has no `__dict__`: its attributes are those that it declares. This module itself stays
 interpreted.
 """
@@ -35,8 +35,8 @@ def restore(thing: object, state: dict[str, Any]) -> None:
 
 
 def state_of(thing: object) -> dict[str, Any]:
-    """All attributes that an object has, by name. A compiled class names those that it declares; interpreted classes,
-    also those that inherit from a compiled one, have slots or a `__dict__`."""
+    """All attributes of an object, by name. A compiled class lists those that it declares; interpreted classes,
+    also those that inherit from a compiled class, have slots or a `__dict__`."""
     names = dict.fromkeys(getattr(type(thing), "__mypyc_attrs__", ()))
     for kind in type(thing).__mro__:
         slots = kind.__dict__.get("__slots__", ())

@@ -1,4 +1,4 @@
-"""What an application gets: batches of messages that shared a packet, and single deliveries."""
+"""What an application receives: batches of messages that shared a packet, and single deliveries."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ class Batch:
 
     __slots__ = ("packet", "payloads", "sender")
 
-    replayed: ClassVar[bool] = False  # it is from before we joined, and comes from another member's history
+    replayed: ClassVar[bool] = False  # it was sent before we joined, and comes from another member's history
 
     def __init__(self, sender: str, packet: Packet) -> None:
         assert packet.payloads is not None
@@ -82,7 +82,7 @@ class Batch:
         return len(self.payloads)
 
     def __reduce__(self) -> tuple[type["Batch"], tuple[str, Packet]]:
-        return type(self), (self.sender, self.packet)  # which turns borrowed payloads into bytes
+        return type(self), (self.sender, self.packet)  # pickling a packet copies its payloads
 
     def __repr__(self) -> str:
         return f"<Batch {self.sender}:{self.seq} of {len(self.payloads)}>"

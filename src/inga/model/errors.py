@@ -58,7 +58,7 @@ class NoMajority(IngaError):
         self.missing = missing
 
     def __reduce__(self) -> tuple[type["NoMajority"], tuple[str, tuple[str, ...]]]:
-        return NoMajority, (str(self), self.missing)  # a stack that is put away may be paused
+        return NoMajority, (str(self), self.missing)  # a stack that is pickled may be paused
 
 
 class Excluded(IngaError):

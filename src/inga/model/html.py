@@ -1,11 +1,11 @@
-"""What values look like in a notebook: a small table, in which text of others is never markup."""
+"""How values are shown in a notebook: as a small table, in which foreign text is escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
-    """A table of text and numbers; numbers stand to the right."""
+    """A table of text and numbers; numbers are aligned to the right."""
     titles = "".join([f"<th>{escape(each)}</th>" for each in head])
     body = "".join(["<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows])
     said = f"<caption>{escape(caption)}</caption>" if caption else ""

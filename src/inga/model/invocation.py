@@ -1,29 +1,29 @@
-"""What objects of a group say to each other, and what their members say about it.
+"""The messages between objects of a group, and those between their members that keep them ordered and complete.
 
-A `Message` invokes, answers, commits or aborts. The rest keeps the messages' order and completeness: `Heartbeat`
-shows a clock and counts, `Nack` asks again, `Announce` tells those outside that a clock is wanted, `Flush` hands
-round what a member said that is gone.
+A `Message` invokes, answers, commits or aborts. The others serve order and completeness: `Heartbeat` carries
+a clock and counts, `Nack` requests messages again, `Announce` tells other members that some members wait for a clock, `Flush`
+forwards messages of a failed member.
 
-Objects are known by their place: the index of one copy of one object, at one member, in the group's `Roster`.
+Objects are identified by their place: the index of one copy of one object, at one member, in the group's `Roster`.
 Vectors have one entry for each place, sequence numbers belong to pairs of members.
 """
 
 from typing import Any, NamedTuple, TypeAlias
 
 SYNCHRONOUS, ASYNCHRONOUS, ONE_WAY, RESPONSE, COMMIT, ABORT = "s", "a", "o", "r", "c", "x"
-"""What a message can be."""
+"""The kinds of messages."""
 
 REQUESTS = (SYNCHRONOUS, ASYNCHRONOUS, ONE_WAY)
 
 FAIL, CHILD, DEADLOCK, GONE, ORPHAN = "fail", "child", "deadlock", "gone", "orphan"
-"""Why an instance aborted: its body failed; a call it made aborted; it died waiting, so that others can go on; a
-member it had called is gone; the member that had called it is gone."""
+"""The reasons why an instance aborted: its body failed; a call that it made aborted; it died while it waited, so that an older
+instance can go on; a member that it had called is gone; the member that had called it is gone."""
 
 REASONS = (FAIL, CHILD, DEADLOCK, GONE, ORPHAN)
 
 ANY_KEY = "key *"
-"""Among the conflicts of a manifest: two messages of one key conflict, whatever keys a function gives them. Their
-methods are `key ` and the key."""
+"""Among the conflicts in a manifest: two messages of one key conflict, whatever keys a function gives them. In rows, the
+methods of such messages are `key ` and the key."""
 
 
 class StartId(NamedTuple):
@@ -34,51 +34,51 @@ class StartId(NamedTuple):
 
 
 class SendId(NamedTuple):
-    """A send, named by its instance and its place in it. The papers' sid:no."""
+    """A send, identified by its instance and its number in it. The papers' sid:no."""
 
     start: StartId
     number: int
 
 
 CallId: TypeAlias = tuple[int, ...]
-"""A call, by where its instance comes from and which of its calls it is. Copies of a replicated object that run the
-same instance give the same call the same name: (clock, place, call) for a call of a root, and for one of an instance
+"""A call, identified by the origin of its instance and its number in it. Copies of a replicated object that run the
+same instance give the same call the same id: (clock, place, call) for a call of a root, and for a call of an instance
 that a request started, (clock, place, number) of that request, the object, and the call."""
 
 Path: TypeAlias = tuple[Any, ...]
-"""The lineage of an instance or a request: a tuple that names the root, then in turn the number of a call and the
-object that runs it. Of two paths the smaller is the older; an ancestor's is a prefix."""
+"""The ancestry of an instance or a request: a tuple that names the root, then in turn the number of a call and the
+object that runs it. Of two paths the smaller is the older; the path of an ancestor is a prefix."""
 
 Numbers: TypeAlias = tuple[tuple[int, int], ...]
-"""(member, number) for each member that a message goes to."""
+"""(member, sequence number) for each member to which a message is sent."""
 
 OrderKey: TypeAlias = tuple[int, int]
-"""Clock and sender of a message. Smaller is earlier, at every destination."""
+"""Clock and place of a message's sender. A smaller key is earlier, at every destination."""
 
 
 class Message(NamedTuple):
-    """One message, as all its destinations get it."""
+    """One message, the same for all its destinations."""
 
     kind: str
     src: int  # place
     dst: tuple[int, ...]  # places
     id: SendId
     ts: int  # the sender's clock
-    ev: int  # which of the sending object's messages
+    ev: int  # the number of this message among those of the sending place
     vector: tuple[int, ...]  # of the sending instance before this send
     sq: Numbers
     cohort: StartId  # shared by compatible instances running together; nothing depends on it
-    call: CallId = ()  # the call that is made, answered or aborted; commits: what those of the instance begin with
+    call: CallId = ()  # the call that is made, answered or aborted; commits: the prefix of the instance's calls
     op: str = ""
     args: tuple[Any, ...] = ()  # commits: which of the instance's calls
     named: tuple[tuple[str, Any], ...] = ()
-    path: Path = ()  # requests: the lineage
-    hosts: tuple[tuple[int, ...], ...] = ()  # requests: the places of each instance in the lineage
-    holds: bool = False  # requests: some instance in the lineage can block others
-    value: Any = None  # responses: what came out of it
+    path: Path = ()  # requests: the ancestry
+    hosts: tuple[tuple[int, ...], ...] = ()  # requests: the places of each instance in the ancestry
+    holds: bool = False  # requests: some instance in the ancestry can block others
+    value: Any = None  # responses: the result
     reason: str = ""  # responses: why it aborted; empty if it committed
     text: str = ""  # the same for a person
-    view: int = 0  # how many members were gone, as its sender had agreed upon
+    view: int = 0  # how many members were gone, as far as its sender had agreed with the others
 
     @property
     def key(self) -> OrderKey:
@@ -87,27 +87,27 @@ class Message(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """A member's clock, and how far it got with one other."""
+    """A member's clock, and what it has sent to the receiver and has received from it."""
 
     member: int
     ts: int
     sent: int  # messages to the receiver so far
-    ack: int  # of the receiver's messages, all up to this one are here
+    ack: int  # all of the receiver's messages up to this number have arrived
     evs: tuple[int, ...]  # messages of each of the member's places, in order
-    settled: int  # everything stamped up to here is everywhere
+    settled: int  # all messages stamped up to this clock have arrived everywhere
     wanted: bool = False  # answer with a heartbeat
-    waits: int = 0  # bytes of the receiver's messages that wait here, of those up to `ack`
+    waits: int = 0  # bytes of the receiver's messages up to `ack` that wait at the member
 
 
 class Nack(NamedTuple):
-    """Please send these numbers again."""
+    """A request to send the messages of these numbers again."""
 
     member: int
     numbers: tuple[int, ...]
 
 
 class Announce(NamedTuple):
-    """Those members want to see a clock of at least `ts`."""
+    """A notification that the members `dst` want to see a clock of at least `ts`."""
 
     member: int
     ts: int
@@ -115,7 +115,7 @@ class Announce(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """What the suspects said to more than one, as far as it is here."""
+    """Messages that failed members (`suspects`) sent to more than one member, as far as the sender has them."""
 
     member: int
     ts: int

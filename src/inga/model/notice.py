@@ -1,10 +1,10 @@
-"""A sentence for a person, and the name of what happened, for programs that read logs."""
+"""A sentence for a person, and the name of the event, for programs that read logs."""
 
 from typing import Self
 
 
 class Notice(str):
-    """Text, which may change from one version to the next, with an `event`, which does not."""
+    """A text that may change from one version to the next, and an `event`, whose name does not change."""
 
     event: str
 
@@ -13,5 +13,5 @@ class Notice(str):
         notice.event = event
         return notice
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # for copies: two, not one
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # a copy needs two arguments
         return self.event, str(self)

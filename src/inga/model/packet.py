@@ -9,7 +9,7 @@ from inga.model.stamp import Cells, Deps, Stamp
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""Half-open ranges of numbers."""
+"""Half-open ranges of sequence numbers."""
 
 DATA = 0
 """The `kind` of application data. Any other kind is the id of the layer whose message it is."""
@@ -34,37 +34,37 @@ class Packet:
         "kind",  # DATA, or the id of a layer
         # on the wire: the order layer's
         "seq",  # which of the sender's packets, from 1
-        "stamp",  # what orders it
+        "stamp",  # the information by which it is ordered
         # on the wire: reliability and flow
         "lsn",  # which of the sender's datagram bodies, from 1; 0 = unnumbered
         "ack",  # per member, the lsn up to which the sender has everything
-        "room",  # the same, of what the sender has room for; None = as `ack`
-        "runs",  # lsn ranges asked for again
+        "room",  # the same for what the sender has room for; None = as `ack`
+        "runs",  # lsn ranges to be sent again
         "frag",  # (index, count) of a piece of a large packet
         # on the wire: others
         "trace",  # full vector for orders that carry none, while tracing
-        "ext",  # what only one layer knows to read: an order's own section, the session's words, a third party's
-        # of data; on a layer's own packets the same two flags are called `asks` and `denies`
-        "urgent",  # please acknowledge at once, everybody
-        "partial",  # a bundle that left before it was full: please acknowledge soon, of a second one somebody at once
+        "ext",  # bytes that only one layer interprets: an order's own section, a control message, a third party's data
+        # On data packets; on a layer's own packets the same two flags are called `asks` and `denies`.
+        "urgent",  # all receivers should acknowledge at once
+        "partial",  # a bundle that left before it was full: acknowledge soon; of a second one, one member at once
         "bare",  # the body went to others; only the header is for us
-        "lent",  # another member sends it for one that is gone
+        "lent",  # another member sends it in place of its sender, which is gone
         "count",  # application messages in the body
         "body",
         # never on the wire
-        "at",  # when the application sent (the first message of) it; 0 = nobody did
+        "at",  # when the application sent (the first message of) it; 0 = not sent by an application
         "to",  # the one member a datagram is for; None = as `dst` says
         "where",  # the address it came from, if the driver knows
-        "payloads",  # those messages, once split
-        "size",  # bytes they take in the application's queue
-        "receipt",  # whom to tell how far it got
+        "payloads",  # the messages in the body, once split
+        "size",  # bytes that they take in the application's queue
+        "receipt",  # is notified of the levels that it reaches
         "is_cut",  # it left in pieces, which have numbers of their own
-        "cells",  # `matrix`: what it says of sends to each member, as read from the body
-        "hop",  # `relay`: (member, number) by which it came, as it comes under its sender's name
-        "piece",  # MIOP: what the datagram says about itself
-        "shares",  # by destination, what it gets, where not all messages are for all: see `wire.shares`
+        "cells",  # `matrix`: its counts of sends to each member, as read from the body
+        "hop",  # `relay`: (member, number) under which the relay sent it; `src` is its original sender
+        "piece",  # MIOP: the header of the datagram
+        "shares",  # each destination's part, if not all messages are for all destinations: see `wire.shares`
         "deps",  # full causal past, rebuilt by the order layer
-        "known",  # the taker's vector just before the take, if `concurrent`
+        "known",  # if `concurrent`: the receiver's vector just before its application took it
         "concurrent",
         "branch",
         "merged",
@@ -148,11 +148,11 @@ class Packet:
         self.merged = ()
         self.encoded = None
 
-    # What the two flags mean on packets that are no data: of a layer's own kind.
+    # What the two flags mean on packets of a layer's own kind.
 
     @property
     def asks(self) -> bool:
-        """Whether it wants to be answered: a heartbeat that says how much was sent, or a poll."""
+        """Whether the receiver should answer: a heartbeat that says how much was sent, or a poll."""
         return self.urgent
 
     @asks.setter
@@ -161,7 +161,7 @@ class Packet:
 
     @property
     def denies(self) -> bool:
-        """Whether it denies that there is more: more was asked for than it says was sent."""
+        """Whether it denies that there are more packets: a request named higher numbers than were sent."""
         return self.partial
 
     @denies.setter
@@ -169,7 +169,7 @@ class Packet:
         self.partial = value
 
     def keep(self) -> None:
-        """Copy what is borrowed, before the packet is stored."""
+        """Copy a borrowed body, before the packet is stored."""
         if type(self.body) is memoryview:
             self.body = bytes(self.body)
 
@@ -178,7 +178,7 @@ class Packet:
         return self.dst is not None and not self.dst >> me & 1
 
     def copy_to(self, member: int) -> "Packet":
-        """The same packet for one member: it shares the encoded form, so it is the same bytes."""
+        """The same packet for one member: it shares the encoded form, so it has the same bytes."""
         copy = Packet.__new__(Packet)
         for name in Packet.__slots__:
             setattr(copy, name, getattr(self, name))
@@ -187,7 +187,7 @@ class Packet:
         return copy
 
     def lent_to(self, member: int) -> "Packet":
-        """The same packet for one member, sent by another than its sender: without what that said of itself."""
+        """The same packet for one member, sent by another member than its sender: without the sender's own counters."""
         copy = self.copy_to(member)
         copy.lent, copy.encoded = True, None
         copy.ack = copy.room = None

@@ -1,9 +1,9 @@
-"""Lists, dictionaries and sets that cannot be changed in place: what states of objects consist of.
+"""Lists, dictionaries and sets that cannot be changed in place: the parts of objects' states.
 
-All copies of an object apply the same effects in the same order, and can take them out again. A state that somebody
-changes by hand is not the same at all copies any more, and nothing could undo that. So what has been committed is
-handed out in kinds of its own, which are read, compared, copied and printed like the ones they are made from, and
-raise `UsageError` where those would change. Copies of them, and what operators make of them, are of the plain kinds.
+All copies of an object apply the same effects in the same order, and can undo them. If a program changed a state
+directly, the copies would differ, and nothing could undo that. So a committed state is handed out in
+subclasses of its own, which are read, compared, copied and printed like their base classes, and
+raise `UsageError` where those would change. Copies of them, and results of operators on them, are of the base classes.
 
 Values of other classes are left as they are, and nothing guards them.
 """
@@ -21,7 +21,7 @@ BY_EFFECT = (
 
 
 class ReadOnlyList(list[Any]):
-    """A list of a state."""
+    """A list in a state."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class ReadOnlyList(list[Any]):
 
 
 class ReadOnlyDict(dict[Any, Any]):
-    """A dictionary of a state."""
+    """A dictionary in a state."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class ReadOnlyDict(dict[Any, Any]):
 
 
 class ReadOnlySet(set[Any]):
-    """A set of a state."""
+    """A set in a state."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class ReadOnlySet(set[Any]):
 
 
 PLAIN: dict[type[Any], type[Any]] = {ReadOnlyList: list, ReadOnlyDict: dict, ReadOnlySet: set}
-"""What each of these stands for."""
+"""The plain class that each of these stands for."""
 
 _CHANGES = """__setitem__ __delitem__ __iadd__ __imul__ __ior__ __iand__ __isub__ __ixor__ add append clear
 difference_update discard extend insert intersection_update pop popitem remove reverse setdefault sort
@@ -71,7 +71,7 @@ for _kind, _base in PLAIN.items():
 
 
 def read_only(value: Any) -> Any:
-    """The same value, of which no list, dictionary or set can be changed."""
+    """The same value, in which no list, dictionary or set can be changed."""
     kind = type(value)
     if kind not in _GUARDED:
         return value
@@ -92,9 +92,9 @@ def read_only(value: Any) -> Any:
 
 
 def _unguarded(pairs: Iterable[tuple[Any, Any]], values: Collection[Any]) -> Iterable[tuple[Any, Any]]:
-    """Those of the pairs whose value may hold something that can be changed. This is asked after each effect, and
-    states may be large: so all is done at once, and nothing in a loop of Python's. What has a hash holds no list,
-    dictionary or set."""
+    """Those of the pairs whose value may contain something mutable. This runs after each effect, and states may be
+    large, so it handles all pairs in a few calls, without a Python loop. A value with a hash contains no list, dictionary or
+    set."""
     try:
         hash(tuple(values))
     except Exception:

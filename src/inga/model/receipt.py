@@ -1,11 +1,11 @@
-"""How far a message got: the levels, and the slip of paper a sender holds."""
+"""How far a message got: the levels, and the receipt that a sender holds."""
 
 from collections.abc import Callable
 
 from inga.model.compiled import mypyc_attr
 
 LEVELS = ("received", "accepted", "causal", "confirmed", "acknowledged")
-"""It came; nothing of its sender before it is missing; nothing that precedes it is missing; every
+"""In this order: it has arrived; no earlier message of its sender is missing; no message that precedes it is missing; every
 destination is known to have accepted it; every destination is known to have confirmed it."""
 
 
@@ -41,7 +41,7 @@ class Receipt:
             self._callbacks.setdefault(level, []).append(callback)
 
     def forget(self, level: str, callback: Callable[[], None]) -> None:
-        """Nobody wants to be called back by this any more."""
+        """Remove a callback, so that it is not called any more."""
         callbacks = self._callbacks.get(level, [])
         if callback in callbacks:
             callbacks.remove(callback)

@@ -1,4 +1,4 @@
-"""What a packet carries so that it can be ordered."""
+"""Stamps: the part of a packet by which it is ordered."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 @final
 class Columns:
-    """Pairs of numbers, kept as a column each: a stamp of a large group has hundreds, and two objects are made and
-    collected faster than hundreds. It iterates over the pairs, and equals a tuple of the same."""
+    """Pairs of numbers, kept as two columns: a stamp in a large group has hundreds of pairs, and two objects are created and
+    collected faster than hundreds. Iterates over the pairs, and equals a tuple of the same pairs."""
 
     __slots__ = ("counts", "members")
 
@@ -35,24 +35,24 @@ class Columns:
 
 
 MemberNumbers: TypeAlias = tuple[tuple[int, int], ...]
-"""(member, number), by member."""
+"""(member, number) pairs in ascending order of their members."""
 
 Delta: TypeAlias = MemberNumbers | Columns
-"""(member, count) for each count that changed since the sender's previous stamp, by member."""
+"""(member, count) for each count that has changed since the sender's previous stamp, in ascending order of the members."""
 
 FEW = 8
-"""So many numbers are faster one by one; more are kept, and sent, as columns."""
+"""Up to this many numbers are faster one by one; more are kept, and sent, as columns."""
 
 Deps = tuple[int, ...]
-"""For each member, its highest `seq` that causally precedes the packet; the sender's own is `seq - 1`."""
+"""For each member, its highest `seq` that causally precedes the packet; for the sender that is `seq - 1`."""
 
 
 Cells = tuple[tuple[int, int, int], ...]
-"""(k, j, value): k has sent `value` messages to j; sorted, only some cells of a matrix."""
+"""Some cells of a matrix as (k, j, value), sorted: k has sent `value` messages to j."""
 
 
 Noted = tuple[tuple[int, MemberNumbers], ...]
-"""For some members, by source the newest message that may still be under way to them: (member, ((source, seq), ...))."""
+"""For some members, the newest message of each source that may not have reached them yet: (member, ((source, seq), ...))."""
 
 
 class Stamp(NamedTuple):
@@ -63,12 +63,12 @@ class Stamp(NamedTuple):
 
 
 def delta_of(members: Sequence[int], counts: Sequence[int]) -> Delta:
-    """These members, ascending, have changed to these counts."""
+    """The delta in which these members, in ascending order, have changed to these counts."""
     if len(members) > FEW:
         return Columns(members, counts)
     return tuple(zip(members, counts, strict=True))
 
 
 def is_past(deps: Deps, src: int, seq: int) -> bool:
-    """Whether packet `seq` of `src` is in that past, which may be older than `src`'s membership."""
+    """Whether packet `seq` of `src` is in the causal past `deps`, which may be older than `src`'s membership."""
     return src < len(deps) and seq <= deps[src]

@@ -1,8 +1,9 @@
-"""What a member of a group knows about itself and the group at one moment, for those who operate it.
+"""What a member of a group knows about itself and the group at one moment, for the operators of the group.
 
-A snapshot is made of counters that are kept anyway and of questions to the layers: taking one costs tens of microseconds,
-and not taking one costs nothing. Every figure is defined in docs/operating.md. Counters (`sent`, `delivered`, `repairs_*`,
-`packets_*`, `datagrams_*`, `bytes_*`, `dropped`, `rejected`, `waited`) only grow while a member lives; all others rise and fall.
+A snapshot consists of counters that are kept anyway and of figures that the layers compute on request: taking one costs tens of
+microseconds, and not taking one costs nothing. Every figure is defined in docs/operating.md. Counters (`sent`, `delivered`,
+`repairs_*`, `packets_*`, `datagrams_*`, `bytes_*`, `dropped`, `rejected`, `waited`) only grow while a member lives; all others rise
+and fall.
 """
 
 from collections.abc import Mapping
@@ -10,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 STATES = ("open", "waiting", "closing", "paused", "leaving", "failed", "closed")
-"""What a member can be in: it may send; a window is closed; the view is about to change; too few members are here; it has said
-goodbye; it has failed; its sockets are closed."""
+"""The states of a member, in this order: it may send; a window is closed; the view is about to change; too few members are here;
+it has said goodbye; it has failed; its sockets are closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +21,12 @@ class MemberStats:
 
     name: str
     here: bool  # it was met and has not left
-    silent: float  # seconds since anything of it was heard
+    silent: float  # seconds since a packet of it last arrived
     delivered: int  # messages of it that were delivered here
     behind: int  # packets of ours that it is not known to have
     behind_for: float  # seconds since the oldest of these was sent
     blocks: bool  # sending waits for it now
-    awaited: bool  # what is held here waits for something of it
+    awaited: bool  # packets held here wait for packets or control messages of it
     waited: float  # seconds that sending has waited for it in all: `group.waits`
 
 
@@ -35,14 +36,14 @@ class WindowStats:
 
     layer: str
     open: bool
-    used: int  # on its way: not everybody has it, or has room for it
-    limit: int | None  # how much may be on its way; None: the layer does not say
-    waiting: int  # packets that it keeps back
+    used: int  # in flight: not all members are known to have it, or to have room for it
+    limit: int | None  # how much may be in flight; None: the layer does not say
+    waiting: int  # packets that it holds back
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What went through a member's sockets. A datagram for everybody by multicast is one; by unicast, one for each."""
+    """The traffic of a member's sockets. A datagram for all members counts once by multicast; by unicast, once for each."""
 
     datagrams_in: int = 0
     datagrams_out: int = 0
@@ -67,14 +68,14 @@ class Stats:
     calls: int  # calls of objects that have begun here in this view
     unread_packets: int  # delivered, and not yet taken by our application
     unread_bytes: int
-    held_bytes: int  # came, and wait for something that has to be delivered before
+    held_bytes: int  # arrived, and wait for other messages that have to be delivered first
     held_for: float  # seconds since anything was delivered, while something is held
     windows: tuple[WindowStats, ...]
     blocked_for: float  # seconds since sending waits for a window
-    repairs_asked: int  # requests for packets that did not come
+    repairs_asked: int  # requests for packets that did not arrive
     repairs_given: int  # packets that were sent again
-    packets_data: int  # packets that left with messages of applications, repairs included
-    packets_control: int  # packets that left without
+    packets_data: int  # packets sent with messages of applications, repairs included
+    packets_control: int  # packets sent without
     round_trip: float | None  # seconds until all members were known to have a packet of ours: of a recent one
     rejected: Mapping[str, int]  # datagrams and packets that were dropped, by reason
     traffic: Traffic

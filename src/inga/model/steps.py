@@ -1,6 +1,6 @@
 """The vocabulary of traces, and the protocol by which layers and drivers write rows.
 
-A row says what happened at one member. Who writes which: order layers the message steps, `reliable`
+A row says what happened at one member. Order layers write the message steps, `reliable`
 the repair steps, drivers the network steps. docs/trace.md has the columns.
 """
 
@@ -44,35 +44,36 @@ class Trace(Protocol):
         ref: str | None = None,
         note: str | None = None,
     ) -> None:
-        """Append one row, at `now` in seconds; position and process are the writer's business."""
+        """Append one row, at `now` in seconds; the writer adds position and process."""
         ...
 
     def grow(self, n: int) -> None:
-        """From now on there are n members: those of the view, and newcomers behind them."""
+        """From now on there are `n` members: those of the view, followed by newcomers."""
         ...
 
     def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> None:
-        """A view was closed after so many packets of each member, and counts begin anew; or each from one number on."""
+        """View `view` was closed after `seqs` packets of each member, and counts begin anew. If `seqs` is one number, each process
+        counts on from that."""
         ...
 
 
 class Book(Protocol):
-    """The traces of a member: its own, and those of the copies of objects that it has. Members are known by the process
-    that views know them by; one that comes back as a new member is another one, with other traces."""
+    """The traces of a member: its own, and those of its copies of objects. Members are identified by their process numbers in
+    `View.processes`; a member that returns as a new member has another number, and other traces."""
 
     def number(self, process: int, name: str = "") -> int:
-        """Which process of the trace a member is, or its copy of the object of that name."""
+        """The process of the trace that a member is, or that its copy of the object `name` is."""
         ...
 
     def trace(self, process: int, name: str = "") -> Trace:
-        """Where rows of that process go: opened when it is first asked for."""
+        """The trace of that process, opened when it is first requested."""
         ...
 
     def reserve(self, count: int, least: int) -> Sequence[int]:
-        """Numbers for so many new members, from `least` on, that no other part of the group gives to anybody."""
+        """Numbers for `count` new members, from `least` on, that no other part of the group gives to any process."""
         ...
 
     def past(self, view: int) -> int | None:
-        """The number from which each process counts its messages in a view; None if it goes on where it was. With
-        objects it cannot: nobody knows how many messages the copies of others have sent."""
+        """The number from which each process counts its messages in a view; None if counts continue from the view before. With
+        objects they cannot: no member knows how many messages the copies of others have sent."""
         ...

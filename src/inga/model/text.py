@@ -1,4 +1,4 @@
-"""Text of others, such as names: what may be written to a log or a terminal."""
+"""Foreign text, such as names of others: made safe for a log or a terminal."""
 
 import json
 from collections.abc import Iterable
@@ -6,8 +6,8 @@ from typing import Any
 
 
 def suggest(name: object, known: Iterable[str]) -> str:
-    """The end of a sentence that refuses a name: the known one that it resembles, or else all of them."""
-    from difflib import get_close_matches  # only those who misspell something pay for it
+    """The end of a sentence that refuses a name: the known name that it resembles, or else all known names."""
+    from difflib import get_close_matches  # imported here, since it is needed only after a misspelling
 
     choices = list(known)
     close = get_close_matches(str(name), choices, 1)
@@ -15,8 +15,8 @@ def suggest(name: object, known: Iterable[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line, with an escape for every character that would steer a terminal, end the line, turn it
-    around or hide."""
+    """The text on one line, with an escape for every character that would control a terminal, end the line, reverse its
+    direction or be invisible."""
     if text.isprintable():
         return text
     return "".join(
@@ -25,6 +25,6 @@ def printable(text: str) -> str:
 
 
 def json_line(content: Any) -> str:
-    """JSON on one line; all in ASCII if something in it would steer a terminal, since JSON escapes not all of that."""
+    """JSON on one line; in ASCII only, if a character in it would control a terminal, since JSON does not escape all of these."""
     text = json.dumps(content, ensure_ascii=False)
     return text if text.isprintable() else json.dumps(content)

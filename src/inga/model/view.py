@@ -1,11 +1,11 @@
-"""Who is in the group: members, and the numbered list of them that all agree on."""
+"""The members of a group, and the view: the numbered list of them that all agree on."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 MEMBERS_MAX = 1024
-"""Members of a view: what is kept of everybody about everybody grows with the square, and takes 150 MB with so many."""
+"""The most members of a view. What a member keeps for each pair of members grows with the square of this, and takes 150 MB here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Member:
 
     name: str
     incarnation: int = 1
-    address: str = ""  # where it said it can be reached, if it joined a group that ran already
+    address: str = ""  # `host:port` at which it can be reached, if it has one
 
     @property
     def identity(self) -> tuple[str, int]:
@@ -22,13 +22,13 @@ class Member:
         return self.name, self.incarnation
 
     def reborn(self, free: int = 0) -> "Member":
-        """The same, as another incarnation: once it is gone, this one never is a member again. `free`: none from that one on
-        was a member, for all that others know."""
+        """The same member as a new incarnation, since an incarnation that is gone never becomes a member again. `free`: an
+        incarnation from which on none has been a member, as far as the others know."""
         return replace(self, incarnation=max(self.incarnation + 1, free))
 
     @property
     def signed(self) -> tuple[str, int, str]:
-        """How it is named in what members tell each other where nobody needs its address."""
+        """Name, incarnation and an empty address: its form in control messages whose receivers do not need the address."""
         return self.name, self.incarnation, ""
 
 
@@ -49,8 +49,8 @@ class View:
     failed: tuple[str, ...] = ()
     leader: int = 0  # the incarnation of the member that led the change to this view
     attempt: int = 0  # which of the attempts at such a change it was
-    processes: tuple[int, ...] = ()  # of each member: which of all that were ever in the group it is
-    total: int = 0  # how many were ever in the group
+    processes: tuple[int, ...] = ()  # of each member: its number among all that were ever in the group
+    total: int = 0  # how many processes were ever in the group
     merged: tuple[
         tuple[str, ...], ...
     ] = ()  # parts of the group that come together here, each by the names of its members

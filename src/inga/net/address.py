@@ -1,4 +1,4 @@
-"""Where a group meets: `via` strings, member addresses, and the interface multicast leaves by."""
+"""The addresses of a group: `via` strings, member addresses, and the interface for outgoing multicast."""
 
 import errno
 import fcntl
@@ -12,17 +12,17 @@ from inga.model.errors import UsageError
 
 SIOCGIFADDR, SIOCGIFMTU = 0x8915, 0x8921
 LOOPBACK_DATAGRAM = 60 * 1024
-"""What one datagram carries well on loopback."""
+"""Bytes of the largest datagram on loopback."""
 
 UDP_OVERHEAD = 28
 """Bytes of IP and UDP headers in every datagram."""
 
 HostPort = tuple[str, int]
-"""Where somebody is: host and port."""
+"""The address of a process: host and port."""
 
 MTU_FLOOR = 576
 INTERFACE_VARIABLE = "INGA_INTERFACE"
-"""Environment variable that chooses the interface where neither `via` nor an option does."""
+"""Environment variable that chooses the interface if neither `via` nor an option does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Via:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """The way multicast leaves: its address, why it was chosen, and what a datagram may carry."""
+    """The interface for outgoing multicast: its address, why it was chosen, and the bytes of the largest datagram."""
 
     address: str
     reason: str
@@ -71,7 +71,7 @@ def parse_via(via: str) -> Via:
 
 
 def parse_host_port(text: object, name: str) -> HostPort:
-    """`host:port` of one member, as it was said: a host that is a name has yet to be looked up."""
+    """Parse the `host:port` of one member. The host may be a name, which is not resolved here."""
     host, _, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"the address of {name} is host:port, not {text!r}")
@@ -83,7 +83,7 @@ def parse_host_port(text: object, name: str) -> HostPort:
 
 
 def is_address(host: str) -> bool:
-    """Whether it is the IPv4 address of a host, not its name."""
+    """Whether `host` is an IPv4 address, not a name."""
     try:
         socket.inet_pton(socket.AF_INET, host)
     except (OSError, ValueError):
@@ -99,12 +99,13 @@ def why_not(error: OSError) -> str:
         errno.ENODEV: "; this machine has no such interface: `ip address` lists those it has",
         errno.EACCES: "; ports below 1024 take the rights of root: choose a higher one",
     }.get(error.errno or 0, "")
-    # asyncio puts the system's words at the end of its own.
+    # asyncio puts the system's text at the end of its own, so `error.strerror` would be too long.
     return f"{os.strerror(error.errno) if error.errno else error}{advice}"
 
 
 def choose_interface(via: Via, wanted: str | None) -> Interface:
-    """By option, by `via`, by environment, else as the kernel routes the group; loopback if it does not."""
+    """The interface chosen by option, by `via` or by environment, else the one to which the kernel routes the group; loopback if there
+    is no route."""
     for name, reason in (
         (wanted, "by option"),
         (via.interface, "by via"),
@@ -138,7 +139,7 @@ def _address_of(interface: str) -> str:
 
 
 def _datagram_max(address: str) -> int:
-    """What one datagram carries without being cut by IP."""
+    """The bytes of the largest datagram that IP does not fragment."""
     for _, name in socket.if_nameindex():
         try:
             if socket.inet_ntoa(_ioctl(name, SIOCGIFADDR)[20:24]) != address:

@@ -1,7 +1,7 @@
-"""How datagrams travel: IP multicast, UDP fan-out, TCP frames. All may lose; `reliable` repairs.
+"""Carriers of datagrams: IP multicast, UDP fan-out, TCP frames. All may lose datagrams; `reliable` repairs.
 
-A carrier reads in bounded bursts into buffers it uses again, hands each burst to the stack at once,
-and transmits to one member or to everybody.
+A carrier reads in bounded bursts into buffers that it reuses, hands each burst to the stack at once,
+and transmits to one member or to all.
 """
 
 import asyncio
@@ -28,17 +28,18 @@ ArrivedDatagrams = list[tuple[Buffer, Hashable]]
 Deliver = Callable[[ArrivedDatagrams], None]
 
 BURST = 16
-"""Datagrams read before others in the loop get a turn."""
+"""Datagrams that are read before other tasks of the event loop run."""
 
 SINGLES = 8
-"""Vain looks for a second datagram before datagrams are read one by one, and how many are then before it is looked again."""
+"""Failed attempts in a row to read a second datagram before datagrams are read one by one, and how many are then read so before the
+next attempt."""
 
 DATAGRAM_BYTES = 65536
 RECEIVE_BUFFER = 8 << 20
-"""Asked of the kernel; it grants what its limits allow."""
+"""Bytes requested of the kernel, which grants what its limits allow."""
 
 BACKLOG_MAX = 1 << 20
-"""Bytes that wait for a socket that is full; beyond it datagrams are dropped, to be repaired."""
+"""The most bytes that wait for a full socket; beyond that, datagrams are dropped, and repaired later."""
 
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 
@@ -49,39 +50,39 @@ class Carrier(ABC):
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.sent = 0  # datagrams that have left
+        self.sent = 0  # datagrams sent
         self.bytes_out = 0
-        self.received = 0  # datagrams that have come
+        self.received = 0  # datagrams received
         self.bytes_in = 0
         self.datagram_max = LOOPBACK_DATAGRAM
         self.granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
         self.is_loopback = False  # whether datagrams never leave this machine
-        self.guard: Guard | None = None  # of a secured group: who may send us large datagrams
+        self.guard: Guard | None = None  # knows which addresses may send large datagrams
 
     @abstractmethod
     async def open(self, deliver: Deliver) -> None:
-        """Open sockets in the running loop; bursts go to `deliver` from now on."""
+        """Open sockets in the running loop, and hand bursts to `deliver` from now on."""
 
     @abstractmethod
     def transmit(self, to: Address, datagram: Datagram) -> None:
-        """Send to a member, or to everybody."""
+        """Send a datagram to a member, to another process, or to all members."""
 
     def knows(self, me: int, places: list[str]) -> None:
-        """The view has changed: who we are, and where everybody is, by index, as they say it."""
-        raise NotImplementedError  # where members are found without being told
+        """The view has changed: `me` is our index, `places` are the addresses of all members by index, as they announce them."""
+        raise NotImplementedError  # a multicast carrier learns addresses from datagrams
 
     def learns(self, addresses: dict[int, Hashable]) -> None:
-        """Where members of the view in force are, by their numbers in it, as the stack goes on to learn it."""
+        """Take the stack's table of addresses of members of the view in force, by index. The stack keeps changing it."""
         return
 
     @property
     def dropped(self) -> int:
-        """Datagrams that the kernel has kept from us: no room, or large ones from somebody who has not proven who it is."""
+        """The number of datagrams dropped by the kernel: there was no room, or a filter of ours dropped them (see `sieve`)."""
         return 0
 
     @property
     def traffic(self) -> Traffic:
-        """What went through the sockets so far."""
+        """The traffic of the sockets so far."""
         dropped = self.counts["dropped"] + self.dropped
         return Traffic(self.received, self.sent, self.bytes_in, self.bytes_out, dropped)
 
@@ -91,18 +92,18 @@ class Carrier(ABC):
 
 
 class ReadingPace:
-    """How many datagrams are read from a socket at once: a burst; or one, where they have come one by one of late.
+    """How many datagrams are read from a socket at once: a burst, or one if they have arrived one by one lately.
 
-    That there is no other is an exception, which takes longer than to read one. So after some vain looks none is looked for,
-    but for one look in a while; as soon as one finds something, all of a burst is read again."""
+    To find that there is no other datagram raises an exception, which takes longer than to read one. So after some failed attempts
+    only one is read at a time, but for one attempt in a while; as soon as that succeeds, bursts are read again."""
 
     def __init__(self) -> None:
         self.most = BURST
-        self._vain = 0  # looks in a row that found one datagram only
-        self._singles = 0  # datagrams to be read one by one before the next look
+        self._vain = 0  # attempts in a row that found one datagram only
+        self._singles = 0  # datagrams to be read one by one before the next attempt
 
     def note(self, came: int) -> None:
-        """So many were read."""
+        """Note that `came` datagrams were read."""
         if self.most == 1:
             self._singles -= 1
             if not self._singles:
@@ -116,21 +117,21 @@ class ReadingPace:
 
 
 class UdpCarrier(Carrier):
-    """What multicast and fan-out share: reading bursts, writing, waiting for a full socket."""
+    """The common part of multicast and fan-out: reading bursts, writing, waiting for a full socket."""
 
     def __init__(self) -> None:
         super().__init__()
         self._buffers = [memoryview(bytearray(DATAGRAM_BYTES)) for _ in range(BURST)]
-        self._readers: dict[socket.socket, HostPort | None] = {}  # and whom each is deaf to
+        self._readers: dict[socket.socket, HostPort | None] = {}  # each with the address that it ignores
         self._own: socket.socket | None = None
-        self._admitted: frozenset[str] | None = None  # who may send large datagrams; None: anybody
-        self.addresses: dict[int, Hashable] = {}  # the stack's: where members are that were heard
+        self._admitted: frozenset[str] | None = None  # addresses that may send large datagrams; None: all
+        self.addresses: dict[int, Hashable] = {}  # the stack's table: addresses of members that were met
         self._strangers = PlainSenders()
         self._watch: FloodWatch | None = None
-        self._has_sifted = False  # for a flood
+        self._has_sifted = False  # the filters in force are those for a flood
         self._backlog: deque[tuple[Datagram, HostPort]] = deque()
         self._backlog_bytes = 0
-        self._dropped = 0  # when the sockets were closed
+        self._dropped = 0  # the kernel's count when the sockets were closed
         self._closed = False
         self._loop = asyncio.get_running_loop()
 
@@ -144,7 +145,7 @@ class UdpCarrier(Carrier):
         self._loop.add_reader(sock, self._drain, sock, deliver, ReadingPace())
 
     def _drain(self, sock: socket.socket, deliver: Deliver, pace: "ReadingPace") -> None:
-        """Read what has come, up to a burst; what is left lets us be called again."""
+        """Read the datagrams that have arrived, up to a burst; if any are left, the loop calls this again."""
         burst: ArrivedDatagrams = []
         total = 0
         receive = sock.recvfrom_into
@@ -153,7 +154,7 @@ class UdpCarrier(Carrier):
                 size, address = receive(buffer)
             except (BlockingIOError, InterruptedError):
                 break
-            except OSError as error:  # an earlier unicast found nobody at home
+            except OSError as error:  # nobody listened at the destination of an earlier unicast
                 self.counts[f"receive errno {error.errno}"] += 1
                 continue
             burst.append((buffer[:size], address))
@@ -167,13 +168,13 @@ class UdpCarrier(Carrier):
                 self._look(burst)
 
     def _look(self, burst: ArrivedDatagrams) -> None:
-        """See whether the kernel should let in more, or less."""
+        """Check whether the kernel should let in more, or less, and change the filters if so."""
         watch = self._watch
         if watch is None:
             watch = FloodWatch(self._strangers if self.guard is None else self.guard.senders)
             self._watch = watch
         if self.guard is None:
-            # One datagram stands for all that came with it: in a flood, chance makes that even.
+            # The first datagram stands for its whole burst: in a flood, that averages out.
             if burst[0][1] not in self._strangers.places:
                 self._strangers.note(len(burst))
         elif self.guard.places is not self._admitted:
@@ -185,7 +186,7 @@ class UdpCarrier(Carrier):
                 self._sift()
 
     def _sift(self) -> None:
-        """Let the kernel drop what nobody needs to read."""
+        """Attach filters with which the kernel drops datagrams that we need not read."""
         self._admitted = None if self.guard is None else self.guard.places
         strict = None if self._watch is None else self._watch.strict
         for sock, own in self._readers.items():
@@ -257,13 +258,13 @@ class UdpCarrier(Carrier):
 
 class MulticastCarrier(UdpCarrier):
     """Two sockets: the group's, shared and receive-only, and one of our own that sends everything
-    and receives what is meant for us alone. Members' addresses are learned from what they send."""
+    and receives datagrams for us alone. Members' addresses are learned from their datagrams."""
 
     def __init__(self, via: Via, interface: Interface) -> None:
         super().__init__()
         self._target = (via.group, via.port)
         self._interface = interface
-        self._echoes = 0  # multicasts of our own, which the kernel does not give back to us
+        self._echoes = 0  # our own multicasts: our filter drops their echoes, and the kernel counts these
         self.datagram_max = interface.datagram_max
         self.is_loopback = interface.address.startswith("127.")
 
@@ -287,7 +288,7 @@ class MulticastCarrier(UdpCarrier):
             shared.close()
             where = f"{self._target[0]}:{self._target[1]} on {self._interface.address}"
             raise UsageError(f"cannot receive multicast at {where}: {why_not(error)}") from None
-        self._own = own  # only now: a socket without its interface would multicast by the default route
+        self._own = own  # only now: without its interface the socket would multicast by the default route
         self.granted = min(_enlarge(shared), _enlarge(own))
         report(
             "multicast.opened",
@@ -308,7 +309,7 @@ class MulticastCarrier(UdpCarrier):
         self._echoes += address == self._target
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
-        # Whom we have not heard yet has no address, nor has who is no member: theirs goes to everybody.
+        # A member that we have not heard yet has no known address, nor has a process that is not a member: multicast to all.
         address: Hashable = self._target
         if isinstance(to, int):
             address = self.addresses.get(to, address)
@@ -318,10 +319,10 @@ class MulticastCarrier(UdpCarrier):
 
 
 class UnicastCarrier(UdpCarrier):
-    """One socket at a known address; everybody means one datagram each."""
+    """One socket at a known address; a datagram for all is sent once to each member."""
 
     def __init__(self, me: int, places: list[str], hosts: Hosts) -> None:
-        """`hosts` know where we are."""
+        """`hosts` has resolved our own address."""
         super().__init__()
         self._me = me
         self._places = places
@@ -356,7 +357,7 @@ class UnicastCarrier(UdpCarrier):
         self._find()
 
     def _find(self) -> None:
-        """Where members are, as far as that is known."""
+        """Look up the addresses of the members, as far as they are resolved."""
         self._members = [self._hosts.find(place) for place in self._places]
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
@@ -379,7 +380,7 @@ class UnicastCarrier(UdpCarrier):
 
 
 def outside(to: Outsider | Direct, hosts: Hosts) -> HostPort | None:
-    """Where one is that is no member: as its datagrams say, or as people do."""
+    """The address of a process that is not a member: the source of its datagrams, or a `host:port` to be resolved."""
     return hosts.find(to.address) if isinstance(to.address, str) else cast(HostPort, to.address)
 
 
@@ -388,7 +389,7 @@ def _size(datagram: Datagram) -> int:
 
 
 def _enlarge(sock: socket.socket) -> int:
-    """Ask for large buffers, by force where we may; what was granted for receiving."""
+    """Request large buffers, beyond the kernel's limits if we have the right to; return the size granted for receiving."""
     for forced, plain in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
         try:
             sock.setsockopt(socket.SOL_SOCKET, forced, RECEIVE_BUFFER // 2)

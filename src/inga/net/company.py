@@ -1,4 +1,4 @@
-"""Who is here: whom we have met and who has left, for those who wait for it or want to be told."""
+"""The members that are here: it notices which were met and which have left, for tasks that wait for members and for listeners."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -19,8 +19,8 @@ Told = TypeVar("Told")
 
 
 class Awaited(NamedTuple):
-    """For whom somebody waits: so many members, these among them. None: as many as the view has by then, of which one that was
-    waited for may have left."""
+    """The members that a task waits for: at least so many, and those with these names. `at_least` is None for all members of the
+    view at that time, which a member that was waited for may have left."""
 
     at_least: int | None
     names: frozenset[str] = frozenset()
@@ -29,33 +29,33 @@ class Awaited(NamedTuple):
         return len(here) >= self.count(view) and self.names <= {*here}
 
     def count(self, view: View) -> int:
-        """How many these are."""
+        """How many members have to be here."""
         return len(view) if self.at_least is None else self.at_least
 
 
 FORGED_EVERY = 1.0
-"""Seconds between two calls of `on_forged`: whoever floods a group is not to make the application work."""
+"""Seconds between two calls of `on_forged`, so that a flood does not keep the application busy."""
 
 STRANGERS_NAMED = 3
-"""Of those who could not prove who they are, how many are named to one who waits."""
+"""The most processes without valid credentials that a message about missing members names."""
 
 
 class Company:
-    """The members of a live group, as far as they are here."""
+    """The members of a live group that are here."""
 
     def __init__(self, group: str, stack: Stack, *, is_open: bool, on_forged: ForgedListener | None) -> None:
-        """`is_open`: nobody has named the members, so that there may be more than there are now. `on_forged` is told what
-        was dropped."""
+        """`is_open`: members are not listed, so there may be more than there are now. `on_forged` is called with the numbers of
+        dropped datagrams."""
         self._on_forged = on_forged
-        self._forged = 0  # as many as it was told of
-        self._tells_forged_at = 0.0  # it is not told before that
+        self._forged = 0  # the total at its last call
+        self._tells_forged_at = 0.0  # it is not called before this time
         self.present: dict[Member, None] = {}  # others that were met and have not left
-        self.watchers: list[tuple[Awaited, asyncio.Future[None]]] = []  # who waits for whom
+        self.watchers: list[tuple[Awaited, asyncio.Future[None]]] = []  # tasks that wait for members
         self.group = group
         self._is_open = is_open
         self._stack = stack
         self._loop = asyncio.get_running_loop()
-        # When we last looked: who is here follows from it.
+        # The facts that determine which members are here, as of the last `notice`.
         self._seen: tuple[View | None, int, int] = (None, 0, 0)
         self._on_join: list[NameListener] = []
         self._on_leave: list[NameListener] = []
@@ -69,7 +69,7 @@ class Company:
         return tuple(member.name for member in self._stack.view.members if member.identity in present)
 
     async def ready(self, at_least: int | None, members: Iterable[str] | None, timeout: float | None) -> None:
-        """Wait for so many members, for these, or for all in the view."""
+        """Wait until `at_least` members are here, or these `members`, or all of the view."""
         _check_count(at_least)
         view = self._stack.view
         wanted = Awaited(at_least or 0, frozenset({members} if isinstance(members, str) else members or ()))
@@ -110,12 +110,12 @@ class Company:
         self._on_merge.append(listener)
 
     def reach(self, view: View) -> None:
-        """The application has come to a view."""
+        """The application's iteration has reached a view: call the `on_merge` listeners if parts merge in it."""
         for listener in self._on_merge if view.merged else ():
             self._tell(listener, view)
 
     def notice(self) -> None:
-        """Look who has come and who has left, and tell those who want to know."""
+        """Check which members have come or left, call the listeners and wake the tasks that wait for members."""
         stack = self._stack
         if self._on_forged is not None:
             self._notice_forged(self._on_forged)
@@ -142,7 +142,7 @@ class Company:
             self._tell(listener, dict(self._stack.rejected))
 
     def _tell(self, listener: Callable[[Told], None], told: Told) -> None:
-        """What a listener raises goes to the event loop's exception handler, and concerns nobody else."""
+        """Call a listener. An exception in it goes to the event loop's exception handler, and has no other effect."""
         try:
             listener(told)
         except Exception as error:
@@ -165,7 +165,7 @@ class Company:
         return "; ".join([", ".join(parts), *self._strangers()])
 
     def _strangers(self) -> list[str]:
-        """Who may be one of those that are missing, and is not understood."""
+        """Sentences about processes that may be missing members, but whose datagrams cannot be read."""
         if self._stack.guard is not None:
             return self._stack.guard.strangers[:STRANGERS_NAMED]
         if self._stack.rejected["sealed"]:

@@ -1,12 +1,11 @@
 """The loop that drives a live member's stack.
 
-The driver does nothing per message. It reads a burst, gives it to the stack, sends what the stack
-wants sent, puts what it delivers into a queue, and re-arms one timer. When the application is about
-to answer what was just delivered, the turn ends only after it had its chance, so that its answer and
-our acknowledgement leave in one datagram.
+The driver does nothing per message. It takes a burst from the carrier, gives it to the stack, transmits the stack's
+datagrams, puts its deliveries into a queue, and re-arms one timer. If the application waits for a delivery, the turn ends only
+after the application has run, so that its answer and our acknowledgement leave in one datagram.
 
-What is raised in a turn is a mistake of ours, and half of what the turn was to do is lost. The stack then fails by it, as it
-does by a disk that is full: the others are told that this member leaves, and the application why.
+An exception in a turn is a bug in inga, and part of what the turn should have done is lost. The stack then fails with it, as it
+does when a disk is full: the other members learn that this member leaves, and the application gets the reason.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from inga.stack.stack import Ready, Stack
 
 
 class Driver:
-    """Gives a stack what arrives and the time, and does what the stack wants done."""
+    """Gives a stack datagrams and the time, and carries out what it requests."""
 
     def __init__(
         self,
@@ -39,7 +38,7 @@ class Driver:
         the stack has failed."""
         self.writers: deque[asyncio.Future[None]] = deque()  # sends that wait for the window to open
         self.is_ending = False  # the end of this turn is scheduled
-        self._is_idle = True  # nothing was sent since something last happened, and the stack is not at work
+        self._is_idle = True  # nothing was sent since a burst or timer was handled, and none is being handled
         self._stack = stack
         self._carrier = carrier
         self._reading = reading
@@ -53,11 +52,11 @@ class Driver:
         self._time = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        self._is_broken = False  # something was raised in a turn
+        self._is_broken = False  # there was an exception in a turn
         self._is_stopped = False
 
     def receive(self, burst: ArrivedDatagrams) -> None:
-        """Give the stack what the sockets have for it."""
+        """Give the stack a burst of datagrams."""
         if self._is_stopped:
             return
         stack = self._stack
@@ -65,7 +64,7 @@ class Driver:
         try:
             stack.receive(burst, now=self._time())
             self._company.notice()
-            # An application that waits for what this burst delivers gets to answer before the turn ends.
+            # If the application waits for a delivery and this burst has one, it can answer before the turn ends.
             if stack.to_deliver and self._reading.reader is not None:
                 self.act(stack.ready(turn=False))
                 self.schedule_end()
@@ -76,8 +75,8 @@ class Driver:
         self._is_idle = True
 
     def lead(self) -> None:
-        """The application has sent something. If the group was idle it leaves now, or as soon as the stack wants it to;
-        else at the end of this turn, together with what else is sent in it."""
+        """The application has sent something. If the group was idle, end the turn now, so that the message leaves as soon as the stack
+        admits it; if not, it leaves at the end of this turn, together with other messages sent in it."""
         if self.is_ending or not self._is_idle:
             self.schedule_end()
         else:
@@ -85,7 +84,7 @@ class Driver:
             self.end_turn()
 
     def schedule_end(self) -> None:
-        """End this turn once the application, which is at work, has had its chance."""
+        """End this turn in the next iteration of the event loop, after the application has run."""
         if not self.is_ending:
             self.is_ending = True
             self._loop.call_soon(self.end_turn)
@@ -99,7 +98,7 @@ class Driver:
                 self._break(error)
 
     def hand_over(self) -> None:
-        """What is complete leaves now; the turn goes on."""
+        """Transmit complete packets now; the turn goes on."""
         if not self._is_stopped:
             try:
                 self.act(self._stack.ready(turn=False))
@@ -107,7 +106,7 @@ class Driver:
                 self._break(error)
 
     def act(self, ready: Ready) -> None:
-        """Do what the stack wants done."""
+        """Carry out what the stack requests."""
         if self._stack.view is not self._view:
             self._view = self._stack.view
             self._on_view()
@@ -150,13 +149,13 @@ class Driver:
         try:
             self._stack.tick(self._time())
             self.act(self._stack.ready())
-            self._company.notice()  # what was delayed on purpose comes now
+            self._company.notice()  # delayed datagrams (for tests) may have arrived
         except Exception as error:
             self._break(error)
         self._is_idle = True
 
     def _break(self, error: Exception) -> None:
-        """Fail by what was raised. A stack that cannot even take its leave is asked nothing more."""
+        """Fail the stack after an exception. If even its goodbye raises one, stop calling it."""
         self._loop.call_exception_handler({"message": "Exception in a turn of a group", "exception": error})
         why = error if isinstance(error, IngaError) else _mistake(error)
         if not self._is_broken:
@@ -165,14 +164,14 @@ class Driver:
                 self._stack.fail(why)
                 self.act(self._stack.ready(now=self._time()))
                 return
-            except Exception:  # of the same mistake, most likely
+            except Exception:  # most likely from the same bug
                 pass
         self.stop()
         self._on_error(why)
 
 
 def _mistake(error: Exception) -> IngaError:
-    """What the application is told of an error that none of ours is meant to be."""
+    """The error that the application gets for an unexpected exception."""
     mistake = IngaError(f"a mistake inside inga, please report it: {type(error).__name__}: {error}")
     mistake.__cause__ = error
     return mistake

@@ -1,13 +1,13 @@
-"""Sees that far more comes to a member than is of any use, and says what its kernel is to keep out.
+"""Detects floods: far more datagrams arrive at a member than are useful. Then it tells the kernel which ones to drop.
 
-What a stranger sends costs a member little, but not nothing: to read a datagram and see that it is none of the group's takes
+A stranger's datagrams cost a member little, but not nothing: to read one and find that it is not of the group takes
 some three microseconds, and one core can send a hundred thousand small ones a second to every member at once. In a flood the
-kernel looks at what comes before it wakes us (see `sieve`), and the one that sends pays for that.
+kernel filters datagrams before it wakes us (see `sieve`), and the sending machine bears that cost.
 
-A flood is noticed by what has come, and its end by the few of its datagrams that are let in on purpose.
+The beginning of a flood shows in the datagrams that arrive, its end in a sample of datagrams that is let in on purpose.
 
-Rejected: to be strict always. Then nobody would be told that somebody speaks in the group without its secret, and a member that
-comes from another address would be let in late.
+Rejected: to be strict always. Then no log would say that a process sends in the group without its secret, and a member that
+moves to another address would be let in late.
 """
 
 import logging
@@ -21,39 +21,39 @@ from inga.secure.whereabouts import as_text
 from inga.stack.guard import Senders, Useless
 
 EVERY = 0.25
-"""Seconds between two looks."""
+"""Seconds between two looks at the counts."""
 
 USELESS_A_SECOND = 2000
-"""Datagrams of no use that come from elsewhere than members; more are a flood."""
+"""Useless datagrams a second from other addresses than members'; so many are a flood."""
 
 NOISY_A_SECOND = 1000
-"""The same from one place, where somebody speaks who has proven who it is and is no member: one that wants to be let in says
-less."""
+"""Useless datagrams a second from one address, of an authenticated process that is not a member; so many make it noisy. A process that
+asks for admission sends fewer."""
 
 WORDS_A_SECOND = 2000
-"""Words of handshakes, from anywhere. Of each kind a member works on a tenth of that."""
+"""Handshake messages a second, from all addresses; so many are a flood. A member processes a tenth of that of each kind."""
 
 STRICT_FOR = 2.0
-"""Seconds for which a flood is not over."""
+"""Seconds for which a flood is taken to last after it was last seen."""
 
 NOISY_MAX = 64
-"""Such places; what comes from others is let in."""
+"""The most noisy addresses that are filtered; datagrams from further ones are let in."""
 
 FADES = 0.95
-"""What is left of a look after the next one: after 3.4 seconds of looks, new ones outweigh all that came before."""
+"""The factor by which the weight of a look decreases with each later one: after 3.4 seconds, new looks outweigh all older ones."""
 
 CANDIDATES_MAX = 8
-"""Places from which one member may have been heard; of more, those that were seen most."""
+"""The most addresses that are counted for one member; if there are more, the least frequent makes room."""
 
 REMEMBERED_FOR, REMEMBERED_MAX = 60.0, 256
-"""Seconds for which a place counts as a member's after another one does, and how many such places there are at most."""
+"""Seconds for which an address counts as a member's after the member has moved, and the most such addresses."""
 
 
 class PlainSenders:
-    """Of a group without keys: who is a member shows by where packets come from that layers have accepted.
+    """The senders of a group without keys: the addresses of members are those from which layers have accepted packets.
 
-    Whoever repeats what members send has some of it accepted, where the kernel had no room for the original. So a member's place
-    is the one that was seen most often of late, not the last one; and a place that was one is let in for a while after that.
+    Some packets that an attacker replays are accepted, where the kernel had no room for the original. So a member's address
+    is the one that was seen most often lately, not the latest; and an earlier address of a member is let in for a while.
     """
 
     words_begin: bytes | None = None
@@ -63,10 +63,10 @@ class PlainSenders:
         self.places: frozenset[HostPort] = frozenset()  # of members
         self._seen: dict[
             int, dict[HostPort, float]
-        ] = {}  # of each member: how often it was where, as of late
+        ] = {}  # for each member: how often it was seen lately at which address
         self._recent: dict[
             HostPort, float
-        ] = {}  # places of members, and when they last were; the latest stands last
+        ] = {}  # addresses of members, and when they last counted as such; the latest is last
         self._elsewhere = 0
 
     @property
@@ -74,11 +74,11 @@ class PlainSenders:
         return frozenset(map(as_text, self.places))
 
     def renumber(self) -> None:
-        """Members have other numbers now."""
+        """A view is installed, in which members have other indices."""
         self._seen = {}
 
     def locate(self, addresses: Mapping[int, Hashable], now: float) -> None:
-        """A look at where members are, by their numbers, as far as that is known."""
+        """Take a look at the known addresses of members, by index, and decide which count as members'."""
         recent = self._recent
         for member, address in addresses.items():
             place = cast(HostPort, address)
@@ -97,7 +97,7 @@ class PlainSenders:
         self.places = frozenset(recent)
 
     def note(self, count: int) -> None:
-        """So many came from elsewhere."""
+        """Note `count` datagrams from other addresses than members'."""
         self._elsewhere += count
 
     def useless(self) -> Useless:
@@ -106,29 +106,29 @@ class PlainSenders:
 
 
 class FloodWatch:
-    """Of one member. Told the time whenever something has come."""
+    """Detects floods for one member. Its carrier calls `look` with the time after it has read datagrams."""
 
     def __init__(self, senders: Senders) -> None:
         self._senders = senders
         self.next_look = self._since = 0.0
-        self._ends = self._words_end = 0.0  # of the flood
-        self._noisy: dict[str, float] = {}  # places, and until when they are
+        self._ends = self._words_end = 0.0  # when the flood ends, unless it is seen again
+        self._noisy: dict[str, float] = {}  # noisy addresses, and until when they count as such
         self._told = False
-        self.strict: StrictRules | None = None  # what the kernel is to go by
+        self.strict: StrictRules | None = None  # the rules for the kernel
 
     def look(self, now: float) -> bool:
-        """Whether the kernel is to go by something else from now on."""
+        """Judge what has arrived since the last look; return whether the rules for the kernel have changed."""
         if now < self.next_look:
             return False
         seconds = min(now - self._since, 1.0)
         self._since, self.next_look = now, now + EVERY
         useless, was = self._senders.useless(), self.strict
         members, visitors = self._senders.members, self._senders.visitors
-        if not members:  # no group to protect, and everybody is a stranger
+        if not members:  # there is no group to protect, and every process is a stranger
             self.strict = None
             return was is not None
         self._judge(useless, members, visitors, now, seconds)
-        # One that was let in may say as much as it likes.
+        # A process that has been admitted is noisy no more, however much it sends.
         self._noisy = {place: end for place, end in self._noisy.items() if now < end and place in visitors}
         if now < max(self._ends, self._words_end) or self._noisy:
             noisy = frozenset(list(self._noisy)[-NOISY_MAX:])
@@ -144,7 +144,7 @@ class FloodWatch:
     def _judge(
         self, useless: Useless, members: frozenset[str], visitors: frozenset[str], now: float, seconds: float
     ) -> None:
-        """Whether that is a flood, of what, and where from. What the kernel samples stands for more."""
+        """Decide whether there is a flood, of which datagrams and from which addresses. A sampled datagram counts as many."""
         was = self.strict
         share = 1 if was is None else SAMPLE
         others = {

@@ -1,4 +1,4 @@
-"""A live member: one stack, and what an application can do with it."""
+"""A live member: one stack, and its interface for an application."""
 
 import asyncio
 import warnings
@@ -31,8 +31,8 @@ from inga.stack.stack import Stack
 from inga.wire.bundle import split
 
 LINGER, FAREWELL = 2.0, 0.5
-"""Seconds a leaving member waits for the others to have all it sent and to know that it leaves; and at least for the
-second."""
+"""Seconds for which a leaving member waits until the others have all that it sent and know that it leaves; and the least time
+for the latter."""
 
 
 def _as_text(group: "Group") -> str:
@@ -67,14 +67,15 @@ class Group(ObjectCalls):
         states: StateHooks | None = None,
         on_forged: ForgedListener | None = None,
     ) -> None:
-        """`is_addressed`: members are reached one by one, where their view says. `is_open`: nobody has named them.
-        `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration. `states`: what
-        the application gives to those who join, and takes as one. `on_forged` is told what was dropped."""
+        """`is_addressed`: members are reached one by one, at the addresses in their view. `is_open`: members are not listed.
+        `refuses_concurrent`: a message that is concurrent with one that the application knows ends its iteration. `states`: the
+        application's functions that give a state to newcomers, and take one. `on_forged` is called with the numbers of dropped
+        datagrams."""
         self.name = name
         self.me = me
         self.stack = stack
         self.carrier = carrier
-        self._receipts = receipts  # the stack makes them by it
+        self._receipts = receipts  # makes the stack's receipts
         self.receipts = receipts.kind  # a class of this group alone
         self._identity = stack.member.identity
         self._refuses_concurrent = refuses_concurrent
@@ -96,13 +97,13 @@ class Group(ObjectCalls):
         self._states: States | None = None
         if states is not None and (states.gives or states.wants):
             self._states = States(states, stack, self._reading, self._driver.schedule_end)
-        self.receive = self._driver.receive  # for what the sockets have for us
+        self.receive = self._driver.receive  # for bursts of datagrams
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() and go_on() calls
-        self._resuming: list[asyncio.Future[None]] = []  # of these, those that wait for the end of a pause
+        self._resuming: list[asyncio.Future[None]] = []  # those of them that wait for the end of a pause
         self.traces: LiveTraces | None = None
         self.recipe = find(stack.view.recipe)
-        self.fits = False  # windows follow what the kernel grants
+        self.fits = False  # windows follow the buffers that the kernel grants
         self._know_view()
 
     # Sending
@@ -182,7 +183,7 @@ class Group(ObjectCalls):
         `Paused`, `Resumed` and `Missed`."""
         return self._reading.claim(self._reading.deliveries_and_views())
 
-    # Who is here
+    # Members
 
     @property
     def view(self) -> View:
@@ -350,7 +351,7 @@ class Group(ObjectCalls):
         finally:
             self._shut()
             if self.traces is not None:
-                is_out = isinstance(self._error, Excluded)  # then nothing is lost but its membership
+                is_out = isinstance(self._error, Excluded)  # then it has lost its membership, but no rows
                 await self.traces.close(self._error is None or is_out, crashed=is_out)
 
     __repr__ = _as_text
@@ -366,13 +367,13 @@ class Group(ObjectCalls):
         self._driver.stop()
         self.carrier.close()
         report("group.closed", "%s has left", self.me, group=self.name)
-        self.stack.trace = None  # what is read from now on is read after the end of the trace
+        self.stack.trace = None  # messages taken from now on are taken after the end of the trace
         self._dismiss("the group is closed")
 
     # Inside
 
     def _poll_trace(self) -> None:
-        """Let segments end by time, also when nothing happens."""
+        """Let trace segments end by time, even if nothing happens."""
         if self.traces is not None and not self._closed and self._error is None:
             try:
                 self.traces.poll(self._time())
@@ -394,7 +395,7 @@ class Group(ObjectCalls):
         return receipt  # type: ignore[return-value]  # the stack makes LiveReceipts
 
     def _take(self, batch: Batch) -> None:
-        """The application begins a packet: it becomes a cause of what is sent from here on."""
+        """The application begins to process a packet: it becomes a cause of messages sent from now on."""
         stack = self.stack
         stack.taken([batch.packet], now=self._time())
         if stack.has_output or stack.report_wanted:
@@ -405,7 +406,7 @@ class Group(ObjectCalls):
 
     async def writable(self) -> None:
         """Wait until `post` or `oneway` may go through."""
-        if not self.stack.others:  # no window will ever make a loop of sends wait: let others have a turn
+        if not self.stack.others:  # no window makes a loop of sends wait, so let other tasks run
             await asyncio.sleep(0)
         while not self.stack.writable or self._driver.writers:
             self._check_open()
@@ -420,7 +421,7 @@ class Group(ObjectCalls):
                     self._driver.writers.remove(future)
 
     def _know_view(self) -> None:
-        """What depends on who is in the group, and on its order."""
+        """A view is in force: update all that depends on its members and its order."""
         stack = self.stack
         if stack.member.identity != self._identity:
             self._begin_anew()
@@ -449,7 +450,7 @@ class Group(ObjectCalls):
             stack.fit(self.carrier.granted)
 
     def _know_pause(self) -> None:
-        """A pause begins or ends: whoever waits is told, and none waits for a majority without knowing it."""
+        """A pause begins or ends. At its beginning sends and calls that wait raise NoMajority; at its end `go_on` returns."""
         why = self.stack.paused
         if why is None:
             for future in self._resuming:
@@ -464,12 +465,12 @@ class Group(ObjectCalls):
         self._interrupt_calls(why)
 
     def disclaim(self) -> None:
-        """For `inga.join` and `use`: the trace was begun under another order, and says what is promised no longer."""
+        """For `inga.join` and `use`: the trace was begun under another order; withdraw its claims that this order does not promise."""
         if self.traces is not None:
             self.traces.disclaim(*(set(CHECKS) - set(self.recipe.claims(full=True))))
 
     def _begin_anew(self) -> None:
-        """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""
+        """The others had excluded us, and we have joined as a new member: what we sent before may be lost, so its receipts end."""
         self._identity = self.stack.member.identity
         self.receipts = self._receipts.renew(
             "the others went on without us before it was known, and it may be lost"
@@ -483,7 +484,7 @@ class Group(ObjectCalls):
         self._dismiss(f"the group has failed: {error}")
 
     def _dismiss(self, why: str) -> None:
-        """Nothing will come of what anybody waits for."""
+        """End everything that waits for the group, with the reason `why`."""
         watchers = [future for _, future in self._company.watchers]
         self._dismiss_calls(why)
         if self._states is not None:
@@ -524,14 +525,14 @@ class Group(ObjectCalls):
 
 
 async def _until(is_so: Callable[[], bool], deadline: float) -> None:
-    """Wait for something that nobody announces, but not for ever."""
+    """Poll a condition that has no notification, until a deadline."""
     time = asyncio.get_running_loop().time
     while not is_so() and time() < deadline:
         await asyncio.sleep(0.005)
 
 
 def _complaint(stack: Stack, batch: Batch) -> Concurrent:
-    """Neither caused the other: the error that ends the iteration, with both."""
+    """The error that ends the iteration at a concurrent message, with both messages."""
     member, _, seq = batch.concurrent_with[0]
     packet = stack.recall(member, seq)
     other = None
@@ -546,7 +547,7 @@ _JUST_BYTES = {bytes}
 
 
 def _immutable(data: Any) -> bytes:
-    """What is sent must not change afterwards."""
+    """The message as bytes, which cannot change after it is sent."""
     if type(data) is bytes:
         return data
     if isinstance(data, (bytes, bytearray, memoryview)):

@@ -1,4 +1,4 @@
-"""What a live member needs to be in a secured group: what it was given, checked, and a guard made of it."""
+"""Makes the guard of a live member from its secret or identity, after checking it."""
 
 import os
 import time
@@ -17,11 +17,11 @@ from inga.secure.guard import GroupGuard
 from inga.secure.sealing import AES, CHACHA, load_ciphers
 
 FILE = "file:"
-"""Before the path of a file, where a text could also be the thing itself."""
+"""The prefix that marks a text as the path of a file, not as the secret itself."""
 
 
 def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> GroupGuard | None:
-    """The guard of a member that was given a secret or an identity; None for one without."""
+    """The guard of a member with a secret or an identity; None for a member with neither."""
     try:
         credentials = _credentials(said, name)
     except OSError as error:
@@ -46,7 +46,7 @@ def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> GroupG
 
 @cache
 def warn_plain(group: str, order: str, *, can_be_secured: bool) -> None:
-    """Say once that a group is open to everybody who reaches its network."""
+    """Warn, once for each group, that everybody who reaches its network can read and forge its messages."""
     remedy = "pass secret= or identity=, which `inga keys` makes"
     if not can_be_secured:
         remedy = (
@@ -96,7 +96,7 @@ def _secret(said: Secret | str | os.PathLike[str]) -> Secret:
 
 @cache
 def fastest() -> int:
-    """The cipher that this machine does faster, tried once."""
+    """The cipher that is faster on this machine, measured once."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
     data, times = bytes(16384), {}

@@ -1,14 +1,14 @@
-"""Where hosts are: names are looked up beside the loop, and again from time to time.
+"""Resolves host names beside the event loop, and again from time to time.
 
-An address needs no looking up. A name that nobody has asked for yet is known a moment later, and until then nothing is sent
-there. What was found stays until something else is: a name server that does not answer takes nobody's address away, and a
-host that comes back somewhere else is found there.
+An IPv4 address needs no lookup. A name is resolved a moment after it is first used, and until then nothing is sent
+there. A result is kept until a lookup gives another one: if a name server does not answer, known addresses stay, and a
+host that returns at another address is found there.
 
     kept      the names of seeds and of members: looked up every LOOK_AGAIN seconds, sooner while they are not found
-    others    named by strangers, or of views before: looked up when something is to be sent there, few at once
+    others    named by strangers, or of earlier views: looked up when something is to be sent there, few at once
 
-Threads do it, one for each name that is being looked up, and not those of the loop: the application may need these, and a
-program that ends would wait for them as long as for a name server that is gone.
+Each lookup has a thread of its own. The threads of the loop are not used: the application may need them, and a
+program that ends would wait for them as long as for a dead name server.
 """
 
 import asyncio
@@ -25,40 +25,40 @@ from inga.session.alarms import Backoff
 from inga.stack.places import PLACES_MAX
 
 LOOK_AGAIN = 10.0
-"""Seconds for which what was found is good enough."""
+"""Seconds after which a name that was found is looked up again."""
 
 RETRY, RETRY_MAX = 0.5, 10.0
-"""Seconds before a name is looked up again that was not found, at first and at most; and a random part of them."""
+"""Seconds before a name that was not found is looked up again, at first and at most; a random part is added."""
 
 FIRST_WITHIN = 5.0
-"""Seconds for which one who joins waits until all seeds and members were looked up once: as long as name servers are given."""
+"""Seconds for which a joining member waits until all seeds and members were looked up once: the usual timeout of name servers."""
 
 LOOKUPS_MAX, LOOKUPS_OF_OTHERS_MAX = 8, 4
-"""Names that are looked up at once: in all, and those that strangers may have named, which leave room for members."""
+"""The most lookups at once: in all, and of names that strangers may have named, so that these leave room for members."""
 
 OTHERS_MAX = PLACES_MAX
-"""Names that are known and not kept, as many as places are remembered: of more, the one used longest ago is forgotten."""
+"""The most known names that are not kept, as many as addresses are remembered; beyond that, the one used longest ago is forgotten."""
 
 
 class Hosts:
-    """The hosts of one member's group."""
+    """The resolved hosts of one member's group."""
 
     def __init__(self, seeds: Iterable[str] = (), group: str | None = None) -> None:
-        """`seeds` are places, `host:port`."""
+        """`seeds` are addresses, `host:port`."""
         self._group = group
         self._seeds = _names_in(seeds)
         self._kept = self._seeds
         self._mine = ""  # our own host
-        self._names: dict[str, _Name] = {}  # of the others, the one used longest ago first
+        self._names: dict[str, _Name] = {}  # the name used longest ago first
         self._pending: set[str] = set()  # being looked up
         self._rng = Random()
         self._on_change: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._came = asyncio.Event()  # something that was looked up
+        self._came = asyncio.Event()  # a lookup has ended
         self._closed = False
 
     def find(self, place: str) -> HostPort | None:
-        """Where that is; None if it is not known, or not yet."""
+        """The resolved address of a `host:port`; None if it is not known, or not yet."""
         try:
             host, port = parse_host_port(place, "somebody")
         except UsageError:
@@ -70,7 +70,8 @@ class Hosts:
         return None if name.address is None else (name.address, port)
 
     async def open(self, mine: str, me: str, places: Iterable[str] = ()) -> HostPort:
-        """Where we are ourselves, which has to be known; of the `places` of members, and of seeds, it is good to know."""
+        """Resolve our own address and return it; UsageError if that fails. Also look up the `places` of members, and seeds, as far as
+        they can be resolved in time."""
         self._mine, _ = parse_host_port(mine, me)
         self.keep([mine, *places])
         with suppress(TimeoutError):
@@ -84,12 +85,12 @@ class Hosts:
         return found
 
     def keep(self, places: Iterable[str]) -> None:
-        """Members are there."""
+        """Keep the names in these addresses of members."""
         self._kept = self._seeds | _names_in(places)
         self._look_round()
 
     def follow(self, on_change: Callable[[], None]) -> None:
-        """From now on names that are kept are looked up again, and a change is told."""
+        """From now on look up kept names repeatedly, and call `on_change` when an address changes."""
         self._on_change = on_change
         self._look_round()
 
@@ -100,7 +101,7 @@ class Hosts:
             self._timer.cancel()
 
     def _name(self, host: str) -> "_Name":
-        """What is known of a name, which is in use."""
+        """The entry of a name, which becomes the one used last."""
         name = self._names.pop(host, None) or _Name()
         self._names[host] = name
         if len(self._names) > OTHERS_MAX:
@@ -110,7 +111,7 @@ class Hosts:
         return name
 
     def _look_up(self, host: str) -> None:
-        """Ask where that is, unless it was asked a moment ago or too much is asked already."""
+        """Begin a lookup, unless the name is not due or too many lookups are running."""
         loop, is_kept = asyncio.get_running_loop(), host in self._kept
         if self._closed or host in self._pending or self._names[host].due > loop.time():
             return
@@ -119,11 +120,11 @@ class Hosts:
             self._pending.add(host)
             try:
                 Thread(target=_look_up, args=(host, loop, self._found), daemon=True).start()
-            except RuntimeError:  # there may be no more threads now
+            except RuntimeError:  # no more threads can be started now
                 loop.call_soon(self._found, host, [])
 
     def _look_round(self) -> None:
-        """Look up what is due of the names that are kept; the timer is for what will be."""
+        """Look up the kept names that are due, and set the timer for the next one."""
         if self._closed:
             return
         for host in self._kept:
@@ -135,11 +136,11 @@ class Hosts:
         due = [self._names[host].due for host in self._kept - self._pending]
         if (
             self._on_change is not None and due and len(self._pending) < LOOKUPS_MAX
-        ):  # else what comes looks round
+        ):  # if not, `_found` calls this again
             self._timer = asyncio.get_running_loop().call_at(min(due), self._look_round)
 
     def _found(self, host: str, addresses: list[str]) -> None:
-        """It was looked up; no addresses: it is not known, or nobody could say."""
+        """Take the result of a lookup; no addresses: the name is unknown, or no name server answered."""
         self._pending.discard(host)
         name, now = self._names.get(host), asyncio.get_running_loop().time()
         is_other = False
@@ -161,7 +162,7 @@ class Hosts:
 
 
 class _Name:
-    """What is known of the name of a host."""
+    """What is known about the name of a host."""
 
     __slots__ = ("_pause", "address", "due", "is_missed", "is_tried")
 
@@ -169,11 +170,11 @@ class _Name:
         self.address: str | None = None
         self.due = 0.0  # when it may be looked up again
         self.is_tried = False
-        self.is_missed = False  # it was not found when it was looked up last
+        self.is_missed = False  # the last lookup did not find it
         self._pause = Backoff(RETRY, RETRY_MAX)
 
     def learn(self, addresses: list[str], now: float, rng: Random) -> None:
-        """Name servers give several in any order: one that is among them is good as it is."""
+        """Take the result of a lookup. Name servers return several addresses in any order: ours stays if it is among them."""
         self.is_tried, self.is_missed = True, not addresses
         if addresses:
             self._pause.reset()
@@ -185,7 +186,7 @@ class _Name:
 
 
 def _names_in(places: Iterable[str]) -> frozenset[str]:
-    """The names among the hosts of places."""
+    """The host names (not IPv4 addresses) in these `host:port` texts."""
     found = set()
     for place in places:
         with suppress(UsageError):
@@ -201,7 +202,7 @@ def _look_up(
     try:
         entries = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_DGRAM)
         addresses = [str(entry[4][0]) for entry in entries]
-    except (OSError, ValueError):  # the latter of what cannot be a name at all
+    except (OSError, ValueError):  # ValueError: the text cannot be a name at all
         addresses = []
     with suppress(RuntimeError):  # the loop has ended meanwhile
         loop.call_soon_threadsafe(found, host, addresses)

@@ -81,7 +81,7 @@ async def _membership(
     address: str | None,
     options: JoinOptions,
 ) -> AsyncIterator[Group]:
-    """A member from beginning to end."""
+    """The membership, from joining to leaving."""
     said = complete(options)
     check_switch("late", late)
     states = StateHooks.of(said)
@@ -100,7 +100,7 @@ async def _membership(
     is_addressed = place.kind != "udp"
     carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
     matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
-    # Two who mean something else here would go on where the other pauses.
+    # Otherwise two members with different policies could meet, of which one goes on where the other pauses.
     policy = "" if said["partition"] in (None, recipe.partition) else f" with partition={said['partition']!r}"
     level, order_said = recipe.level_of(said["deliver"]), recipe.name
     chosen = Options(
@@ -148,7 +148,7 @@ async def _membership(
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
     if trace is not None:
-        load_pyarrow()  # before anybody hears of us: it can take as long as silence is forgiven
+        load_pyarrow()  # before others hear of us: it can take longer than `detect`
     newcomer: Newcomer | None = None
     if late or is_open:
         newcomer = Newcomer(
@@ -176,7 +176,7 @@ async def _membership(
             view, me = newcomer.view, newcomer.me
             recipe = find(view.recipe)
             layout = None
-            if is_open and view.number == 1:  # it was founded just now
+            if is_open and view.number == 1:  # the group was founded just now
                 founders = list(view.names)
                 layout = recipe.layout(founders, objects, chosen.protocol)
         receipts = Receipts()
@@ -193,7 +193,7 @@ async def _membership(
             birth=Random().getrandbits(30) + 1 if recipe.changes_with(said["detect"]) else None,
             places=None if newcomer is None else newcomer.places,
             guard=guard,
-            covers="header" if carrier.is_loopback else "all",  # memory does not change bits
+            covers="header" if carrier.is_loopback else "all",  # loopback corrupts no bits
         )
         carrier.learns(stack.addresses)
         traces: LiveTraces | None = None
@@ -224,7 +224,7 @@ async def _membership(
             on_forged=said["on_forged"],
         )
         live.traces = traces
-    except BaseException:  # who was let in may not know the order that the group has taken
+    except BaseException:  # we were admitted, but may not know the order that the group has now
         carrier.close() if newcomer is None else door.turn_away()
         raise
     try:
@@ -241,7 +241,7 @@ async def _membership(
             stack.fit(carrier.granted)
         yield live
     except BaseException:
-        # Whatever happened, do not make the others wait longer than needed.
+        # Whatever has happened, do not make the others wait longer than needed.
         await live.close(linger=0.2)
         raise
     else:
@@ -252,7 +252,7 @@ async def _membership(
 
 
 class _Door:
-    """Where datagrams arrive for one who asks to be let in, and then for the member it became."""
+    """Receives datagrams for a newcomer, and then for the member that it becomes."""
 
     def __init__(
         self,
@@ -272,14 +272,14 @@ class _Door:
         self._then: Callable[[ArrivedDatagrams], None] | None = None
 
     async def knock(self) -> None:
-        """Ask until we are let in, or told why not."""
+        """Ask for admission until we are admitted, or refused with a reason."""
         try:
             await self._carrier.open(self._receive)
         except BaseException:
             self._carrier.close()
             raise
         try:
-            if self._file is not None:  # only now: the line of whoever has our address is not ours to replace
+            if self._file is not None:  # only now that the address is ours: it replaces a line with that
                 for place in self._file.enter():
                     self._newcomer.places.learn(place)
             await self._ask()
@@ -288,7 +288,7 @@ class _Door:
             raise
 
     def turn_away(self) -> None:
-        """It does not join after all; nobody is to wait for it, nor to let it in."""
+        """The newcomer does not join after all: say goodbye, so that the others neither admit it nor wait for it."""
         for to, datagram in self._newcomer.goodbye():
             self._carrier.transmit(to, datagram)
         self._carrier.close()
@@ -296,9 +296,9 @@ class _Door:
             self._file.leave()
 
     def lead_to(self, receive: Callable[[ArrivedDatagrams], None]) -> None:
-        """From now on somebody else takes what comes, and what has come."""
+        """Hand the datagrams that the newcomer has kept, and all later ones, to `receive`."""
         self._then = receive
-        backlog, self._newcomer.backlog = self._newcomer.backlog, Backlog(0)  # we live as long as the member
+        backlog, self._newcomer.backlog = self._newcomer.backlog, Backlog(0)  # frees it: this object stays
         receive(list(backlog))
 
     def _receive(self, burst: ArrivedDatagrams) -> None:
@@ -313,7 +313,7 @@ class _Door:
             self._heard.set()
 
     def _know(self) -> None:
-        """Once there is a view: where its members are."""
+        """Once there is a view, tell the carrier the addresses of its members."""
         view = self._newcomer.view
         if view is not None and self._is_addressed:
             self._is_addressed = False
@@ -349,7 +349,7 @@ async def _carrier(
     *,
     late: bool,
 ) -> Carrier:
-    """The sockets, once it is known where we are and, as far as that can be found out, where the others are."""
+    """The carrier for that `via`, once our own address is resolved and those of the others as far as possible."""
     if place.kind == "udp":
         return MulticastCarrier(place, choose_interface(place, interface))
     if members is None:
@@ -387,7 +387,7 @@ def _check_place(address: str, name: str) -> None:
 
 
 def _check_names(group: object, name: object, members: object) -> None:
-    # A set has another order in each process, and a generator is empty once it was looked at.
+    # A set has another order in each process, and a generator can be read only once.
     if members is not None and (
         not isinstance(members, Collection) or isinstance(members, str | bytes | set | frozenset)
     ):
@@ -408,7 +408,7 @@ def _check_names(group: object, name: object, members: object) -> None:
 
 
 def _refuse_halves(name: str) -> None:
-    """Refuse what no member can write: an argument of a program that is no UTF-8 is read as halves of characters."""
+    """Refuse a name that cannot be encoded: Python reads arguments that are not UTF-8 as text with lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -418,7 +418,7 @@ def _refuse_halves(name: str) -> None:
 
 
 def _refuse_seeds(place: Via, members: Sequence[str] | Mapping[str, str] | None, seeds: Seeds | None) -> None:
-    """Refuse seeds where they say nothing, and their absence where nothing else says where anybody is."""
+    """Refuse seeds where they have no meaning, and their absence where nothing else gives addresses."""
     if seeds is not None and members is not None:
         raise UsageError("seeds are for groups whose members nobody names: pass seeds or members, not both")
     if seeds is not None and place.kind == "udp":
@@ -433,7 +433,7 @@ def _refuse_seeds(place: Via, members: Sequence[str] | Mapping[str, str] | None,
 
 
 def _refuse_places(objects: Mapping[str, Any] | None) -> None:
-    """Nobody knows beforehand who will be in the group."""
+    """Refuse objects with named members: if members are not listed, they are not known beforehand."""
     for name, said in (objects or {}).items():
         if isinstance(said, tuple):
             raise UsageError(
@@ -451,7 +451,8 @@ def _is_reachable(newcomer: Member) -> str | None:
 
 
 def _same_objects(layout: Layout | None, protocol: Mapping[str, Any]) -> str:
-    """What members have to agree on about objects: places are numbered by it, and conflicts decide the order, with who is waited for."""
+    """The part of the group's identity about objects: it determines the numbers of places, and the conflicts and callers that
+    decide the order."""
     objects = {} if layout is None else layout.hosted
     callers: Mapping[str, Iterable[str]] = protocol.get("members_invoking") or {}
     return "".join(
@@ -462,8 +463,8 @@ def _same_objects(layout: Layout | None, protocol: Mapping[str, Any]) -> str:
 
 
 def identity(group: str, order: str, members: Sequence[str]) -> str:
-    """What packets of a group are known by: whoever means another list of members, in which
-    everybody has other numbers, or another order, is in another group."""
+    """The text whose hash tags the packets of a group. Processes with another list of members, and so with other indices, or with
+    another order, are in another group."""
     return "\n".join((group, order, *members))
 
 

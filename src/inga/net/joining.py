@@ -1,4 +1,4 @@
-"""What `inga.join` returns: a membership that begins with `async with` and ends with its block."""
+"""The return value of `inga.join`: a membership that begins with `async with` and ends with its block."""
 
 import warnings
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from inga.net.group import Group
 
 @final
 class Joining:
-    """Not a member yet: `async with inga.join(...) as group:` makes a `Group` of it, and leaves at the end.
+    """Not a member yet: `async with inga.join(...) as group:` joins, gives a `Group`, and leaves at the end.
 
-    Whoever forgets `async with` is told so, by type checkers and by an error that says what to write.
+    If `async with` is forgotten, type checkers report it, and an error says what to write.
     """
 
     __slots__ = ("_begun", "_entered", "_membership", "_who")
@@ -53,7 +53,7 @@ class Joining:
     if not TYPE_CHECKING:  # type checkers refuse these by themselves
 
         def _refuse(self, wrong: str) -> NoReturn:
-            self._entered = True  # it is told once
+            self._entered = True  # the error is enough: no warning in `__del__`
             raise UsageError(self._advice(wrong))
 
         def __getattr__(self, name: str) -> Any:

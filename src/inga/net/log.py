@@ -1,10 +1,10 @@
-"""What live members write to the log: sentences for people, each with the name of an event that programs can rely on.
+"""The log of live members: sentences for people, each with the name of an event that programs can rely on.
 
     logging.getLogger("inga").addHandler(handler)
     handler.setFormatter(JsonLines())      # if programs read it: one JSON object a line
 
-A record has `event`, one of EVENTS, and, where that is known, `group`. Names and texts come from the network, too: they are
-escaped, so that they command no terminal and end no line.
+A record has `event`, one of EVENTS, and, if it is known, `group`. Some names and texts come from the network: they are
+escaped, so that they cannot control a terminal or end a line.
 """
 
 import logging
@@ -69,11 +69,11 @@ EVENTS: dict[str, tuple[int, str]] = {
     "orb.deaf": (logging.WARNING, "An ORB no longer receives requests to a group"),
     "orb.failed": (logging.WARNING, "A servant raised an error that its interface does not declare"),
 }
-"""Every event: its level, and what it means."""
+"""Every event with its level and its meaning."""
 
 
 class Printable(logging.Filter):
-    """Lets everything pass, as one line that commands no terminal: names and texts come from the network too."""
+    """Lets every record pass, as one line with escapes: some names and texts come from the network."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = printable(record.getMessage()), ()
@@ -107,7 +107,7 @@ def report(
     level: int | None = None,
     error: BaseException | None = None,
 ) -> None:
-    """Log an event: the sentence is `text` with `args` in it, after the name of the `group`, if it is one group's."""
+    """Log an event. The sentence is `text` with `args` in it, after the name of the `group`, if it concerns one group."""
     extra = {"event": event, "group": None if group is None else printable(group)}
     if group is not None:
         text, args = f"group %s: {text}", (group, *args)

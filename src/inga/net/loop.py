@@ -1,4 +1,4 @@
-"""Running an event loop: uvloop's where it is installed, asyncio's elsewhere."""
+"""Running an event loop: uvloop's if it is installed, else asyncio's."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T], *, uvloop: bool = True) -> T:
-    """Like asyncio.run, faster where it can be."""
+    """Like asyncio.run, with uvloop if that is wanted and installed."""
     factory = _uvloop_factory() if uvloop else None
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(main)

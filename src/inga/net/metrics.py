@@ -1,8 +1,8 @@
-"""The figures of `group.stats()` as metrics, under names that stay: one table for Prometheus and OpenTelemetry.
+"""The figures of `group.stats()` as metrics with stable names: one table for Prometheus and OpenTelemetry.
 
 The text for Prometheus is written here, without its client library: the format is a page long, the library's server runs in a
-thread of its own while a group belongs to its event loop, and the live half of inga has no dependencies. Programs that have a
-registry or a meter already add a group to it: `net.telemetry`.
+thread of its own while a group belongs to its event loop, and the live half of inga has no dependencies. Programs with a
+registry or a meter of their own add a group to it by `net.telemetry`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ Samples = Iterable[tuple[Labels, float]]
 
 
 class Metric(NamedTuple):
-    """One metric: what it is called, and where its values are in a snapshot."""
+    """One metric: its name and kind, and a function that reads its values from a snapshot."""
 
     name: str
     kind: str
@@ -162,7 +162,7 @@ def samples_of(metric: Metric, stats: Stats) -> Iterator[MetricValue]:
 
 
 def exposition(snapshots: Sequence[Stats]) -> str:
-    """What Prometheus reads: its text format 0.0.4."""
+    """All metrics in the text format 0.0.4 of Prometheus."""
     lines: list[str] = []
     for metric in METRICS:
         samples = [sample for stats in snapshots for sample in samples_of(metric, stats)]
@@ -179,6 +179,6 @@ def _line(sample: MetricValue) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A label's value. Names come from the network, and may hold whatever text can."""
+    """A label's value, escaped. Names come from the network, and may contain any characters."""
     value = value.encode(errors="backslashreplace").decode()
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

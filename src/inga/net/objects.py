@@ -1,7 +1,7 @@
 """Calling objects from a live group: single calls, proxies, transactions.
 
 A call of an application is a transaction with one call in it. A transaction is a root instance, whose body is run by
-the host of this member like any method; what the `async with` block asks for reaches it as commands, one at a time.
+the host of this member like any method; the calls in the `async with` block reach it as commands, one at a time.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ from inga.objects.layer import ObjectOrder
 from inga.stack.stack import Stack
 
 RETRIES = 8
-"""How often `transact` begins again after a deadlock, unless something else is said."""
+"""How often `transact` begins again after a deadlock, by default."""
 
 REFUSED_AFTER = 0.01
-"""Seconds that a call takes to fail in a group that is paused."""
+"""Seconds after which a call in a paused group fails."""
 
 
 class ClientCalls:
-    """What a group does with objects. `schedule` lets the stack get ready at the end of this turn."""
+    """The client side of a group's objects. `schedule` has the stack's output sent at the end of this turn."""
 
     def __init__(
         self, order: ObjectOrder, loop: asyncio.AbstractEventLoop, schedule: Callable[[], None]
     ) -> None:
         self.order = order
         self.waiting: set[asyncio.Future[Any]] = set()
-        self._ended: str | None = None  # why nothing will come of what anybody waits for from now on
+        self._ended: str | None = None  # why calls get no results any more
         self._loop = loop
         self._schedule = schedule
         order.host.foreign = self._when_done
@@ -45,20 +45,20 @@ class ClientCalls:
     def check(
         self, kind: str, target: Target, op: str, args: Any, named: Any, answers: str = FIRST
     ) -> Invocation:
-        """A call that can be made, or UsageError. Clients go on with the first answer unless they want all."""
+        """Check a call, and raise UsageError if it cannot be made. Clients get the first answer unless they ask for all."""
         calling = self.order.host.calling
         return calling.check(kind, target, op, args, named, first=True, answers=answers)
 
     async def run(self, body: Body, retries: int = 0) -> Any:
-        """A root from its begin to its end, and so many more if it is given up to end a deadlock. They have the age of
-        the first, so that one gets through in the end."""
+        """Run a root from its beginning to its end, and again, at most `retries` times, if it was aborted to resolve a deadlock. Each
+        attempt has the age of the first, so that one succeeds in the end."""
         root: Root | None = None
         while True:
             root, ended = self.begin(body, root)
             try:
                 if (
                     ended.done()
-                ):  # nobody else was asked: a loop of calls must let the others of this process have a turn
+                ):  # no other member was involved: a loop of such calls must let other tasks run
                     await asyncio.sleep(0)
                 with self.awaited(ended):
                     return await ended
@@ -91,21 +91,21 @@ class ClientCalls:
         return root, ended
 
     def cancel(self, root: Root, why: str = "cancelled by its caller") -> None:
-        """Nobody waits for it any more: take back what it did."""
+        """Abort a root whose result is not awaited any more, and undo its effects."""
         if not root.done:
             self.order.stack.advance(self._loop.time())
             self.order.cancel(root, why)
             self._schedule()
 
     def dismiss(self, why: str) -> None:
-        """Nothing will come of what anybody waits for, or is about to wait for in a transaction that has begun."""
+        """No call gets a result any more: raise UsageError in all that wait for one, and in transactions that wait for one later."""
         self._ended = why
         for future in self.waiting:
             if not future.done():
                 future.set_exception(UsageError(why))
 
     def interrupt(self, why: NoMajority) -> None:
-        """Too few are here to go on: whoever waits for an outcome is told, and what can be taken back is."""
+        """The group is paused: raise NoMajority in all tasks that wait for an outcome, which undoes calls that still can be undone."""
         for future in self.waiting:
             if not future.done():
                 text = f"{why}; whether a call that was under way takes effect is not known"
@@ -113,7 +113,7 @@ class ClientCalls:
 
     @contextmanager
     def awaited(self, future: "asyncio.Future[Any]") -> Iterator[None]:
-        """While somebody waits for it, the end of the group ends it."""
+        """While a task waits for this future, `dismiss` and `interrupt` end it."""
         if self._ended is not None and not future.done():
             raise UsageError(self._ended)
         self.waiting.add(future)
@@ -123,11 +123,11 @@ class ClientCalls:
             self.waiting.discard(future)
 
     def _when_done(self, awaited: Any, instance: Instance) -> None:
-        """A body waits for something of asyncio's: a future, or, with None, just for the next turn."""
+        """A body awaits an asyncio future, or, with None, the next iteration of the event loop: resume it then."""
         if awaited is None:
             self._loop.call_soon(self._go_on, instance)
         elif asyncio.isfuture(awaited):
-            awaited._asyncio_future_blocking = False  # as a task would: it is we who wait for it
+            awaited._asyncio_future_blocking = False  # as asyncio.Task does with a future that it awaits
             awaited.add_done_callback(lambda _: self._go_on(instance))
         else:
             text = f"a method can wait for calls, pauses and futures, not for {awaited!r}"
@@ -140,7 +140,7 @@ class ClientCalls:
 
 
 class ObjectCalls:
-    """The face of a group towards objects: what `Group` can do if its order has them."""
+    """The methods of `Group` for objects, if its order has them."""
 
     stack: Stack
     _driver: Driver
@@ -171,10 +171,10 @@ class ObjectCalls:
         return await self._run(body)
 
     async def _run(self, body: Callable[[ClientCalls], Body], retries: int = 0) -> Any:
-        """A root, in whatever view it can begin."""
+        """Run a root in the first view in which it can begin."""
         while True:
             calls = await self.open_calls()
-            with suppress(WouldBlock):  # between two attempts
+            with suppress(WouldBlock):  # the view closed between two attempts
                 return await calls.run(body(calls), retries)
 
     async def open_calls(self) -> ClientCalls:
@@ -216,7 +216,7 @@ class ObjectCalls:
         return self._object_calls
 
     def _know_objects(self) -> None:
-        """Whether the order has objects. Calls under another order have come to nothing."""
+        """Find the layer of objects of the order in force. Calls under a previous order get no results any more."""
         order = cast(ObjectOrder | None, self.stack.layer(ObjectOrder.name))
         if self._object_calls is not None and self._object_calls.order is not order:
             self._dismiss_calls("the order of the group has changed")
@@ -240,8 +240,8 @@ class ObjectCalls:
         raise NotImplementedError
 
     async def _refuse_if_paused(self) -> None:
-        """Raise NoMajority if the group is paused; not at once, since a program that tries again and again would leave
-        no time for what ends the pause."""
+        """Raise NoMajority if the group is paused. Not at once: a program that retries in a loop would leave
+        the event loop no time for the datagrams that end the pause."""
         if self.stack.paused is not None:
             await asyncio.sleep(REFUSED_AFTER)
             self.stack.views.refuse_if_paused()
@@ -250,8 +250,8 @@ class ObjectCalls:
 class Transaction:
     """Several calls of which all take effect or none: `async with group.transaction() as tx`.
 
-    It commits at the end of the block. An exception in the block aborts it, and so does a call that fails; what was
-    committed on the way is taken back.
+    It commits at the end of the block. An exception in the block aborts it, and so does a call that fails; calls that have
+    committed by then are undone.
     """
 
     def __init__(self, group: ObjectCalls) -> None:
@@ -262,15 +262,16 @@ class Transaction:
         self._ended: asyncio.Future[Any] | None = None
 
     async def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Any:
-        """Call and wait."""
+        """Call a method and wait for its result."""
         return await self._call(target, op, args, named)
 
     def start(self, target: Target, op: str, /, *args: Any, **named: Any) -> "Started":
-        """Call and go on; await what this gives, or `all` or `any` of several. Commit waits for it anyway."""
+        """Call a method and go on. Await the value that this returns, or pass several to `all` or `any`. The commit waits for the call
+        in any case."""
         return self._start(target, op, args, named)
 
     def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
-        """Call without an answer; it stands on its own, whatever becomes of the transaction."""
+        """Call without an answer. The call does not depend on whether the transaction commits."""
         call = self._calls.check(ONE_WAY, target, op, args, named)
         self._put(lambda ctx: ctx.make(call))
 
@@ -286,7 +287,7 @@ class Transaction:
         return list(await self._do(lambda ctx: ctx.all(*(each.handle for each in started))))
 
     async def any(self, *started: "Started") -> Any:
-        """Wait for the first of these that commits; the others are taken back."""
+        """Wait for the first of these that commits; the others are undone."""
         return await self._do(lambda ctx: ctx.any(*(each.handle for each in started)))
 
     def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = FIRST) -> "Proxy":
@@ -294,7 +295,7 @@ class Transaction:
         return Proxy(self, cls, name, answers)
 
     def abort(self, why: str = "aborted by its client") -> None:
-        """End it here: raises `Abort`, which the block is not to catch."""
+        """Abort the transaction: raises `Abort`, which the block must not catch."""
         raise Abort(why)
 
     async def __aenter__(self) -> Self:
@@ -333,7 +334,7 @@ class Transaction:
         self._commands.put_nowait(command)
 
     async def _do(self, ask: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Let the body wait for something, and wait for the body."""
+        """Have the body await something, and wait until it has, or until the transaction ends."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         async def command(ctx: Any) -> None:
@@ -347,11 +348,11 @@ class Transaction:
             await asyncio.wait((answer, self._ended), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
-        return self._ended.result()  # which raises why it ended
+        return self._ended.result()  # raises the reason of the end
 
 
 class Started:
-    """A call under way in a transaction."""
+    """A call in progress in a transaction."""
 
     def __init__(self, transaction: Transaction, call: Invocation) -> None:
         self.handle: Any = None
@@ -398,7 +399,7 @@ class Proxy:
 
 
 class ProxyMethod:
-    """A method of a proxy: await it, or `start` it in a transaction, or ask for it `oneway`."""
+    """A method of a proxy: await a call of it, `start` one in a transaction, or call it `oneway`."""
 
     def __init__(self, caller: Any, cls: type[ObjectClass], name: Target, op: str, answers: str) -> None:
         self._caller = caller
@@ -413,7 +414,7 @@ class ProxyMethod:
         return asked
 
     def start(self, *args: Any, **named: Any) -> Started:
-        """Call and go on, inside a transaction."""
+        """Begin a call inside a transaction, and go on."""
         self._check(args, named)
         if not isinstance(self._caller, Transaction):
             raise UsageError("start belongs in a transaction: async with group.transaction() as tx")
@@ -434,4 +435,4 @@ class ProxyMethod:
 
 def _forget(future: "asyncio.Future[Any]") -> None:
     if not future.cancelled():
-        future.exception()  # its block has ended with an error of its own
+        future.exception()  # marks it as retrieved: the block has ended with an error of its own

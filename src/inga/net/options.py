@@ -1,9 +1,9 @@
-"""What can be said to `inga.join` besides who, where, and in which order.
+"""The options of `inga.join` besides members, addresses and order.
 
-Everything has a default. What an order has no place for is refused, with the orders that have one.
+Every option has a default. An option that the order does not support is refused, with the orders that support it.
 
-Who joins a group that runs has missed something. `on_state_request=f` and `on_state=g` bring it the state of the
-application: `f()` gives an iterator of bytes, at one member that has taken everything before the view with the newcomer
+A process that joins a running group has missed messages. `on_state_request=f` and `on_state=g` give it the state of the
+application: `f()` returns an iterator of bytes, at one member that has taken everything before the view with the newcomer
 and nothing after it; `await g(chunks)` takes them at the newcomer, before its first delivery. `history=10` replays the
 last ten messages instead, `history=2.5` those of the last 2.5 seconds. See docs/protocols/membership.md.
 """
@@ -25,23 +25,23 @@ from inga.session.quorum import check_partition
 from inga.session.slow import PATIENCE, check_policy
 
 ARGUMENTS = ("members", "via", "order", "trace", "late", "address")
-"""What `inga.join` takes by name besides these options."""
+"""The arguments of `inga.join` besides these options."""
 
 DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
 
 DETECT_MIN = 0.05
-"""Seconds of silence that are forgiven at least."""
+"""The smallest `detect`, in seconds."""
 
 
 GiveState = Callable[[], Any]
-"""Makes the state of an application: an iterator of bytes, or an asynchronous one."""
+"""Returns the state of an application: an iterator of bytes, or an asynchronous one."""
 
 TakeState = Callable[[AsyncIterator[bytes]], Any]
 """Takes the state of another member's application."""
 
 
 ForgedListener = Callable[[dict[str, int]], Any]
-"""Takes how many datagrams were dropped so far, by reason."""
+"""Takes the numbers of datagrams dropped so far, by reason."""
 
 
 class JoinOptions(TypedDict, total=False):
@@ -148,11 +148,11 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "faults": ((Faults,), "inga.Faults, such as inga.Faults(loss=0.1)"),
     "seed": ((int,), "a whole number"),
 }
-"""What an option has to be, where nothing else checks it: types, and words for a person."""
+"""The types of options that nothing else checks, and their description for a person."""
 
 
 def complete(options: JoinOptions) -> JoinOptions:
-    """The same with what was not said, checked as far as that needs no order."""
+    """The options with all defaults filled in, checked as far as that is possible without knowing the order."""
     for name in options:
         if name not in DEFAULTS:
             raise UsageError(f"inga.join has no option {name!r}{suggest(name, (*ARGUMENTS, *DEFAULTS))}")
@@ -185,13 +185,14 @@ def complete(options: JoinOptions) -> JoinOptions:
 
 
 def check_switch(name: str, value: Any) -> None:
-    """Any text is true to Python, "no" and "false" as well: what comes from an environment or a file is refused, not guessed."""
+    """Refuse a switch that is not a bool. To Python any non-empty text is true, even "no" and "false", as it may come from an environment
+    or a file."""
     if not isinstance(value, bool):
         raise UsageError(f"{name} is True or False, not {value!r}")
 
 
 def _check_kinds(said: JoinOptions) -> None:
-    """Refuse what is not even of the kind of an option, and would be noticed later, by somebody else."""
+    """Refuse values of a wrong type, which would otherwise fail later, in other code."""
     checked = cast(dict[str, Any], said)
     for name in SWITCHES:
         if checked[name] is not None or name != "echo":

@@ -1,4 +1,4 @@
-"""What the application reads: deliveries and views in their order, by one iteration at a time."""
+"""The application's side of delivery: deliveries and views in their order, read by one iteration at a time."""
 
 import asyncio
 import weakref
@@ -13,13 +13,13 @@ from inga.model.event import Incident
 from inga.model.view import View
 
 POLITE = 16
-"""Batches an iteration yields before others in the loop get a turn."""
+"""Batches that an iteration yields before other tasks of the event loop run."""
 
 T = TypeVar("T")
 
 
 class Passing(Protocol):
-    """Lets the iteration wait at views, and go on."""
+    """Decides whether the iteration waits at a view: `states.States`."""
 
     def follow(self, items: Iterable[Batch | View | Incident]) -> None: ...
 
@@ -34,18 +34,18 @@ class Reading:
     """The queue between the driver and the application."""
 
     def __init__(self, first: View, take: Callable[[Batch], None], reach: Callable[[View], None]) -> None:
-        """`take` is called as the application begins a packet, `reach` as it comes to a view."""
+        """`take` is called when the application begins to process a packet, `reach` when it reaches a view."""
         self.queue: deque[Batch | View | Incident] = deque([first])
-        self.reader: asyncio.Future[None] | None = None  # an iteration waits for it
+        self.reader: asyncio.Future[None] | None = None  # the future that a waiting iteration awaits
         self.error: BaseException | None = None  # raised when everything before it is read
-        self.stop: BaseException | None = None  # what ended the iteration for good
+        self.stop: BaseException | None = None  # the error that ended the iteration for good
         self.closed = False
-        self.states: Passing | None = None  # who has a say at views
+        self.states: Passing | None = None  # may make the iteration wait at views
         self._take = take
         self._reach = reach
-        self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
-        self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
-        self._polite = POLITE  # batches that it may yield before others get a turn
+        self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one in use
+        self._rest: Iterator[Delivery] = iter(())  # of the packet that is being read
+        self._polite = POLITE  # batches that it may yield before other tasks run
         self._loop = asyncio.get_running_loop()
 
     def add(self, items: Iterable[Batch | View | Incident]) -> None:
@@ -53,7 +53,7 @@ class Reading:
         self.wake()
 
     def wake(self) -> None:
-        """Let the iteration look again."""
+        """Wake the iteration, so that it checks the queue again."""
         reader = self.reader
         if reader is not None:
             self.reader = None
@@ -61,8 +61,8 @@ class Reading:
                 reader.set_result(None)
 
     def claim(self, iteration: AsyncGenerator[T, None]) -> AsyncIterator[T]:
-        """One at a time. Who broke out of a loop has let go of its iteration, and the next one goes on
-        where it stopped, within a packet too."""
+        """Register an iteration, and refuse a second one at a time. A loop that ended by `break` has released its iteration, and the
+        next one goes on where it stopped, also within a packet."""
         other = None if self._iteration is None else self._iteration()
         if getattr(other, "ag_frame", None) is not None:  # alive, and not at its end
             raise UsageError("this group is being iterated already; there is one iterator per group")
@@ -70,14 +70,14 @@ class Reading:
         return iteration
 
     def skip_to(self, view: View) -> None:
-        """What was delivered before this view is part of a state that the application takes."""
+        """Drop all that was delivered before this view, as if it were taken: it is part of a state that the application takes."""
         while (item := self.queue[0]) is not view:
             self.queue.popleft()
             if isinstance(item, Batch):
                 self._take(item)
 
     def insert(self, batches: Sequence[Batch]) -> None:
-        """These come next, after the view at which the iteration is."""
+        """Insert batches behind the view at which the iteration is."""
         view = self.queue.popleft()
         self.queue.extendleft(reversed(batches))
         self.queue.appendleft(view)
@@ -113,7 +113,7 @@ class Reading:
                 yield item
 
     def _next(self) -> Batch | View | Incident | None:
-        """What the application begins now; None: the iteration has to wait first."""
+        """The item that the application begins now; None: the iteration has to wait first."""
         if self.stop is not None:
             raise self.stop
         if not self.queue or not self._polite:
@@ -133,7 +133,7 @@ class Reading:
         return item
 
     async def _more(self) -> bool:
-        """Wait until the iteration may look again, for whatever it is; False: there is nothing more to come."""
+        """Wait until the iteration may check the queue again; False: no item will follow."""
         head = self.queue[0] if self.queue else None
         states = self.states
         if head is None or (states is not None and isinstance(head, View) and states.waits_at(head)):
@@ -145,7 +145,7 @@ class Reading:
             try:
                 await reader
             finally:
-                if self.reader is reader:  # nobody woke us
+                if self.reader is reader:  # the wait was cancelled
                     self.reader = None
             self._polite = POLITE
         elif not self._polite:

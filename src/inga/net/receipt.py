@@ -1,4 +1,4 @@
-"""A receipt one can await."""
+"""A receipt that can be awaited."""
 
 import asyncio
 from typing import ClassVar
@@ -11,10 +11,10 @@ class LiveReceipt(Receipt):
     """What `Group.send` returns: how far the message got, to be awaited."""
 
     __slots__ = ()
-    # of one group under one order: `Receipts` makes a class for each
-    levels: ClassVar[tuple[str, ...]] = ()  # those the order can reach
+    # These belong to one group under one order: `Receipts` makes a class for each.
+    levels: ClassVar[tuple[str, ...]] = ()  # the levels that the order can reach
     waiting: ClassVar[set[asyncio.Future[None]]] = set()
-    ended: ClassVar[str] = ""  # why nothing more will be reached
+    ended: ClassVar[str] = ""  # why no further level will be reached
 
     async def reached(self, level: str) -> None:
         """Wait until the message has reached this level. `confirmed`: every destination has it."""
@@ -38,11 +38,11 @@ class LiveReceipt(Receipt):
             await future
         finally:
             self.waiting.discard(future)
-            self.forget(level, tell)  # else one who looks again and again leaves something each time
+            self.forget(level, tell)  # so that repeated waits with a timeout leave nothing behind
 
     @classmethod
     def end(cls, why: str, told: str) -> None:
-        """Nothing more will be reached: those who wait are told."""
+        """No further level will be reached, for the reason `why`: raise UsageError, with the text `told`, in all tasks that wait."""
         cls.ended = why
         for future in cls.waiting:
             if not future.done():
@@ -50,7 +50,7 @@ class LiveReceipt(Receipt):
 
 
 class Receipts:
-    """Makes the receipts of one group: the stack is given this once, whatever becomes of the member and the order."""
+    """Makes the receipts of one group. The stack gets this object once; it stays when the member or the order changes."""
 
     def __init__(self) -> None:
         self.kind = _kind()
@@ -59,12 +59,12 @@ class Receipts:
         return self.kind()
 
     def renew(self, why: str) -> type[LiveReceipt]:
-        """What is sent from now on has receipts of another kind; those there are reach nothing more, and why."""
+        """Make receipts of a new class from now on; those made before reach no further level, for the reason `why`."""
         before, self.kind = self.kind, _kind()
         before.end(why, f"whether it got there will not be known: {why}")
         return self.kind
 
 
 def _kind() -> type[LiveReceipt]:
-    """A class of receipts that know the levels of one group, and who waits for them."""
+    """A class of receipts with levels and waiting tasks of its own."""
     return type("GroupReceipt", (LiveReceipt,), {"__slots__": (), "waiting": set()})

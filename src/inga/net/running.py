@@ -1,4 +1,4 @@
-"""Running a program that is a member of groups, so that it takes its leave however it is ended."""
+"""Running a program that is a member of groups, so that it leaves them when a signal ends it."""
 
 import asyncio
 import inspect
@@ -13,7 +13,7 @@ from inga.model.errors import UsageError
 Outcome = TypeVar("Outcome")
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""What containers, service managers and closed terminals send."""
+"""The signals that containers, service managers and closed terminals send."""
 
 
 def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -24,7 +24,7 @@ def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
     """
     _check(main)
     ended_by: list[int] = []
-    # Python handles signals in the main thread alone; elsewhere a program is a member all the same.
+    # Python handles signals in the main thread only; in other threads a program runs without this.
     numbers = ENDING if threading.current_thread() is threading.main_thread() else ()
 
     async def watched() -> Outcome:
@@ -53,7 +53,7 @@ def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 
 def _check(main: Any) -> None:
-    """Say what is wrong before there is an event loop, and leave nothing that was never awaited."""
+    """Raise errors before there is an event loop, and leave no coroutine that was never awaited."""
     if not inspect.iscoroutine(main):
         called = f"{getattr(main, '__name__', 'main')}(...)"
         raise UsageError(f"inga.run takes a coroutine, as in inga.run({called}), not {main!r}")

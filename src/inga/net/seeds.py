@@ -1,9 +1,9 @@
-"""Where to look for a group whose members nobody has named, if not by multicast: at addresses, or in a file.
+"""Seeds: where to look for a group without listed members and without multicast, at addresses or in a file.
 
-A file that processes share has one line for each of them, its name and its address. Whoever comes adds its own and reads
-those of the others under one lock, so that of any two the later one knows of the earlier; what else there is to know, they
-tell each other. Whoever leaves takes its line away. The line of one that was killed stays, until somebody else is at its
-address or many others have come: nobody answers there, which harms nobody.
+A file that processes share has one line for each of them, its address and its name. A process that starts adds its line and reads
+the others' under one lock, so that of any two the later one knows the earlier; all other addresses they learn from each
+other. A process that leaves removes its line. The line of a killed process stays until another process has its
+address or many others have started: nobody answers there, which does no harm.
 """
 
 import fcntl
@@ -16,13 +16,13 @@ from inga.model.errors import UsageError
 from inga.net.address import parse_host_port
 
 FILE = "file:"
-"""What seeds begin with that are a file."""
+"""The prefix of seeds that name a file."""
 
 LINES_MAX = 256
-"""Processes that are kept in a file: of more, those that came first are taken for gone."""
+"""The most lines in a file: if there are more, the oldest are dropped, as if their processes were gone."""
 
 Seeds = str | os.PathLike[str] | Sequence[str]
-"""As users say it: addresses, or a file by its path or as `file:PATH`."""
+"""The option `seeds`: addresses, or a file by its path or as `file:PATH`."""
 
 
 class SeedFile:
@@ -33,7 +33,7 @@ class SeedFile:
         self._line = f"{address} {' '.join(name.split())}"
 
     def enter(self) -> list[str]:
-        """Add our line; the addresses of the others."""
+        """Add our line, and return the addresses of the others."""
         found: list[str] = []
 
         def add(lines: list[str]) -> list[str]:
@@ -49,7 +49,7 @@ class SeedFile:
         return [address for address in found if _is_place(address)]
 
     def leave(self) -> None:
-        """Take our line away; if that cannot be done, nobody answers there any more."""
+        """Remove our line. If that is not possible, it stays and does no harm: nobody answers there."""
         with suppress(OSError):
             self._rewrite(lambda lines: [line for line in lines if line != self._line])
 
@@ -64,8 +64,8 @@ class SeedFile:
 
 
 def look_for(seeds: Seeds | None, name: str, address: str) -> tuple[list[str], SeedFile | None]:
-    """Addresses, or the file that has some; `name` and `address` are our own. One address needs no list. Whether a name among
-    them can be resolved is seen later: one seed that is there is enough."""
+    """The addresses in `seeds`, or the file with them; `name` and `address` are our own. A single address needs no list. Host names
+    are resolved later: one seed that can be reached is enough."""
     if seeds is None:
         return [], None
     if isinstance(seeds, os.PathLike):
@@ -83,7 +83,7 @@ def look_for(seeds: Seeds | None, name: str, address: str) -> tuple[list[str], S
 
 
 def _is_place(text: str) -> bool:
-    """Whether somebody could be there: anybody may have written into the file."""
+    """Whether a text is a valid `host:port`: other programs may have written to the file."""
     try:
         parse_host_port(text, "somebody")
     except UsageError:

@@ -5,8 +5,8 @@
     /healthz   200 while the member works; 503 once it has failed or is closed
     /readyz    200 while it takes part: not paused, leaving or alone among members it has never met
 
-That this answers at all says that the event loop turns. It reads one request of a connection, and nothing of its body: enough of
-HTTP for what asks here, and little to get wrong.
+An answer also shows that the event loop is running. The server reads one request of each connection, and nothing of its body: enough
+HTTP for these clients, and simple enough to be safe.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from inga.model.stats import Stats
 from inga.net.metrics import exposition
 
 REQUEST_MAX = 8192
-"""Bytes of a request's head."""
+"""The most bytes of a request's head."""
 
 PATIENCE = 10.0
-"""Seconds that one who connects has for its request, and then for reading the answer."""
+"""Seconds that a client has for its request, and then for reading the answer."""
 
 CONNECTIONS_MAX = 64
-"""At the same time; more are hung up on."""
+"""The most connections at the same time; further ones are closed."""
 
 TEXT, METRICS, JSON = (
     "text/plain; charset=utf-8",
@@ -35,7 +35,7 @@ TEXT, METRICS, JSON = (
 )
 
 WORKING = ("open", "waiting", "closing")
-"""States in which a member takes part."""
+"""The states in which a member takes part in its group."""
 
 REASONS = {
     200: "OK",
@@ -49,13 +49,13 @@ HttpAnswer = tuple[int, str, str]
 
 
 class HasStats(Protocol):
-    """What has figures: a group."""
+    """An object with figures: a group."""
 
     def stats(self) -> Stats: ...
 
 
 def is_healthy(stats: Stats) -> bool:
-    """Whether the member works, or does so again without help."""
+    """Whether the member works, or will work again without help."""
     return stats.state not in ("failed", "closed")
 
 
@@ -86,13 +86,13 @@ class MetricsServer(AbstractAsyncContextManager["MetricsServer"]):
 
     @property
     def port(self) -> int:
-        """Where it listens: of use if it was asked to choose."""
+        """The port on which it listens, which matters if port 0 was requested."""
         assert self._server is not None
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
     async def close(self) -> None:
-        """Hang up."""
+        """Stop listening, and close all connections."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -133,9 +133,9 @@ class MetricsServer(AbstractAsyncContextManager["MetricsServer"]):
             async with asyncio.timeout(PATIENCE):
                 await writer.wait_closed()
         except (OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
-            pass  # it asks nothing that we could answer, or does not want to know
+            pass  # the request is invalid or late, or the client has gone
         finally:
-            writer.transport.abort()  # else what it does not read would be kept for it
+            writer.transport.abort()  # frees the data that the client does not read
 
 
 async def serve_metrics(*groups: HasStats, port: int, host: str = "127.0.0.1") -> MetricsServer:

@@ -1,13 +1,14 @@
-"""What the kernel lets into a socket, so that the rest neither fills its buffer nor costs us anything. Linux; elsewhere all comes in.
+"""Filters for sockets: the kernel drops useless datagrams, which then neither fill a buffer nor cost us time. On Linux only; other
+systems let everything in.
 
-    our own multicasts     are kept out: nobody needs to hear itself
-    small datagrams        come in from anywhere: with these processes prove who they are
-    large datagrams        of a secured group come in from where somebody speaks who has proven who it is
+    our own multicasts     are dropped: we need not receive our own datagrams
+    small datagrams        come in from all addresses: processes authenticate themselves with these
+    large datagrams        of a secured group come in from the addresses of authenticated processes
     in a flood             see `StrictRules`
 
-A stranger that sends large datagrams as quickly as it can would fill the buffers of members, and what members send would be lost.
-It is a classic packet filter, which looks at each datagram's length, source address and source port; it is replaced at once by
-another when somebody proves who it is, or is forgotten.
+Without this, a stranger that sends large datagrams as fast as it can would fill the buffers of members, and members' datagrams would be
+lost. The filter is a classic BPF program, which checks each datagram's length, source address and source port; it is replaced
+at once when a process authenticates itself, or is forgotten.
 """
 
 import ctypes
@@ -23,41 +24,42 @@ from inga.secure.handshake import CONFIRM, KIND_AT
 from inga.wire.packet import HEAD, MAGIC, OUTSIDE, VIEW_AT
 
 LARGE = 4096
-"""Octets of the largest datagram that comes in from anywhere; whoever has not proven who it is needs no larger ones."""
+"""Octets of the largest datagram that comes in from all addresses; authentication needs no larger ones."""
 
 ADMITTED_MAX = 512
-"""Addresses that one filter knows, as the kernel has room for. Of more, large datagrams come in from anywhere."""
+"""The most addresses in one filter, for which the kernel has room. If there are more, large datagrams come in from all addresses."""
 
 SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_MEMINFO = 26, 27, 55
-MEMINFO = struct.Struct("9I")  # the last: datagrams that were dropped
+MEMINFO = struct.Struct("9I")  # the last number: datagrams dropped
 
 SAMPLE, WORDS_SAMPLE = 32, 4
-"""In a flood one of so many comes in all the same: of what is of no use, and of words of handshakes if it is these that come."""
+"""Sampling rates in a flood: one of so many datagrams is let in. The first is for useless ones; the second for handshake messages if
+the flood consists of these, for small datagrams from noisy addresses, and in a group without keys for packets that belong to no view."""
 
 LENGTH, HALF, OCTET, WORD, STORE, LOAD, AND = 0x80, 0x28, 0x30, 0x20, 0x02, 0x60, 0x54
 EQUAL, GREATER, RETURN = 0x15, 0x25, 0x06
-CHANCE = 0xFFFFFFFF - 0x1000 + 1 + 56  # where the kernel has a random number
-HOST, PORT = 0, 1  # where they are stored
+CHANCE = 0xFFFFFFFF - 0x1000 + 1 + 56  # the offset at which the kernel provides a random number
+HOST, PORT = 0, 1  # scratch memory
 UDP_HEAD = 8
 SOURCE_PORT = 0  # counted from the UDP header
-SOURCE_ADDRESS = 0xFFFFFFFF - 0x100000 + 1 + 12  # counted from the IP header, which the kernel finds there
+SOURCE_ADDRESS = 0xFFFFFFFF - 0x100000 + 1 + 12  # the kernel's base of the IP header, and the offset in it
 ALL, NOTHING = 0xFFFFFFFF, 0
 
 Instruction = tuple[int, int, int, int]
-"""What to do, how many to skip if a comparison holds and if it does not, and with which number."""
+"""Operation code, instructions to skip if a comparison holds and if it does not, and operand."""
 
 
 class StrictRules(NamedTuple):
-    """What comes in during a flood: all that members send, and others who have proven who they are; words of handshakes; and a
-    sample of the rest, so that its end is noticed, and people are told of one that has no secret. In a group without keys: what
-    members send, and samples; larger ones of what belongs to no view, with which newcomers ask to be let in."""
+    """The datagrams that come in during a flood: all from members and other authenticated processes; handshake messages; and a
+    sample of the rest, so that the end of the flood is noticed, and notices name processes without the secret. In a group without keys:
+    all from members, and samples of the rest, larger ones of packets that belong to no view, with which newcomers ask for admission."""
 
-    members: frozenset[str]  # where they are, as `host:port`
+    members: frozenset[str]  # addresses of members, as `host:port`
     noisy: frozenset[
         str
-    ]  # where somebody is who has proven who it is, and abuses that: a sample of what it sends
+    ]  # addresses of authenticated processes outside the view that send too much: only a sample comes in
     samples_words: bool
-    words_begin: bytes | None  # those of this group; what kind of word it is stands at KIND_AT
+    words_begin: bytes | None  # first bytes of this group's handshake messages; their kind is at KIND_AT
 
 
 def attach(
@@ -66,13 +68,13 @@ def attach(
     admitted: Iterable[str] | None,
     strict: StrictRules | None = None,
 ) -> None:
-    """From now on, let nothing in that comes from `own`, nor large datagrams from elsewhere than `admitted`, each as
-    `host:port`; None: from anywhere. In a flood also what `strict` says."""
+    """Attach a filter that drops all datagrams from `own`, and large datagrams unless they come from `admitted`, each as
+    `host:port`; None: from all addresses. In a flood `strict` applies, too."""
     if sys.platform != "linux":
         return
     try:
         _attach(sock, program(own, admitted, strict))
-    except OSError as error:  # too long for this kernel; and what is attached keeps out who came since
+    except OSError as error:  # too long for this kernel; and the old filter would drop new addresses
         report("kernel.unfiltered", "no filter of large datagrams: %s", error)
         try:
             sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
@@ -82,7 +84,7 @@ def attach(
 
 
 def dropped(sock: socket.socket) -> int:
-    """Datagrams that the kernel has kept from us, because of a filter or since there was no room; 0 where it does not say."""
+    """The number of datagrams that the kernel has dropped, because of a filter or since there was no room; 0 if it does not tell."""
     if sys.platform != "linux":
         return 0
     try:
@@ -95,7 +97,7 @@ def dropped(sock: socket.socket) -> int:
 def program(
     own: HostPort | None, admitted: Iterable[str] | None, strict: StrictRules | None = None
 ) -> list[Instruction]:
-    """The filter, as the kernel reads it."""
+    """The instructions of the filter."""
     lines = [
         (HALF, 0, 0, SOURCE_PORT),
         (STORE, 0, 0, PORT),
@@ -124,8 +126,8 @@ def program(
 
 
 def _few(strict: StrictRules) -> list[Instruction]:
-    """What comes in of those who are not known. No part of a datagram is looked at that it does not have: the kernel would
-    drop it."""
+    """The instructions for datagrams of unknown senders. They check the length before they read a part of a datagram: the kernel drops
+    a datagram that is too short for a read."""
     begin, sample = strict.words_begin, _sample(SAMPLE)
     if begin is None:
         return [
@@ -150,7 +152,7 @@ def _few(strict: StrictRules) -> list[Instruction]:
         (EQUAL, len(sample), 0, int.from_bytes(begin[:2])),
         *sample,
         (OCTET, 0, 0, UDP_HEAD + KIND_AT),
-        (GREATER, 0, len(sample), CONFIRM),  # sealed, by somebody that we do not know there
+        (GREATER, 0, len(sample), CONFIRM),  # sealed, but from an unknown address
         *sample,
         (WORD, 0, 0, UDP_HEAD + KIND_AT + 1),
         (EQUAL, len(sample), 0, int.from_bytes(begin[KIND_AT + 1 : KIND_AT + 5])),
@@ -160,7 +162,7 @@ def _few(strict: StrictRules) -> list[Instruction]:
 
 
 def _sample(of: int) -> list[Instruction]:
-    """Let one of so many in, a power of two."""
+    """Let one of `of` datagrams in, a power of two."""
     return [
         (WORD, 0, 0, CHANCE),
         (AND, 0, 0, of - 1),
@@ -171,7 +173,7 @@ def _sample(of: int) -> list[Instruction]:
 
 
 def _if_from(place: HostPort, follow: int = 1) -> list[Instruction]:
-    """Skip the instructions that follow, so many, unless the datagram is from there."""
+    """Skip the next `follow` instructions unless the datagram comes from that address."""
     host, port = place
     return [
         (LOAD, 0, 0, PORT),
@@ -187,8 +189,8 @@ NOISY = [
     *_sample(SAMPLE),
     *_sample(WORDS_SAMPLE),
 ]
-"""What comes in of one that abuses that it is known. Small ones are more: another part of the group is such a one while it has much
-to say, and it is with small ones that the two find each other."""
+"""The instructions for datagrams of a noisy address. More of the small ones come in: another part of the group is noisy while it sends
+much, and the two find each other by small datagrams."""
 
 
 def _places(texts: Iterable[str]) -> list[HostPort]:
@@ -196,8 +198,8 @@ def _places(texts: Iterable[str]) -> list[HostPort]:
 
 
 def _place(text: str) -> HostPort | None:
-    """Where that is; None if it is no address of IPv4: what another has handed on comes from nowhere. No name is looked up
-    here: that would stop the reading of datagrams."""
+    """The parsed address; None if it is not an IPv4 address, such as that of a process whose messages another one forwards. No name is
+    resolved here, since that would block the event loop."""
     host, _, port = text.rpartition(":")
     try:
         socket.inet_aton(host)

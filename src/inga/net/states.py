@@ -1,8 +1,8 @@
-"""State for newcomers, live: what an application gives to one that joins, and gets when it joins itself.
+"""State for newcomers, live: the state that an application gives to a newcomer, and gets when it joins itself.
 
-A state is drawn from the application where its iteration comes to the view with the newcomer, before it goes on. It is
-put by as it comes, in memory or a temporary file, and given to the newcomer's application when all of it is there:
-nobody ever sees half a state.
+A state is drawn from the application when its iteration reaches the view with the newcomer, before it goes on. The newcomer
+stores it as it arrives, in memory or a temporary file, and gives it to its application when it is complete:
+no application sees half a state.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from inga.session.transfer import IncomingState, OutgoingState
 from inga.stack.stack import Stack
 
 SPOOL = 1 << 20
-"""Octets of a state that are kept in memory; what is more goes to a temporary file."""
+"""The most octets of a state that are kept in memory; a larger state goes to a temporary file."""
 
 CHUNK = 64 * 1024
-"""Octets that an application gets at a time."""
+"""Octets in each chunk that an application gets."""
 
 
 class StateHooks(NamedTuple):
-    """What was said to `inga.join` about states."""
+    """The options of `inga.join` about states."""
 
     give: GiveState | None
     take: TakeState | None
@@ -47,7 +47,7 @@ class StateHooks(NamedTuple):
 
     @property
     def gives(self) -> str:
-        """The kind of state that others can have of us."""
+        """The kind of state that others can get from us."""
         return KIND if self.history is not None else "state" if self.give is not None else ""
 
     @property
@@ -57,12 +57,12 @@ class StateHooks(NamedTuple):
 
 
 class States:
-    """Stands between the session, which carries states, and the application's iteration, which waits for them."""
+    """The link between the session, which transfers states, and the application's iteration, which waits for them."""
 
     def __init__(
         self, hooks: StateHooks, stack: Stack, reading: Reading, schedule: Callable[[], None]
     ) -> None:
-        """`schedule` lets the stack get ready at the end of this turn."""
+        """`schedule` has the stack's output sent at the end of this turn."""
         self._hooks = hooks
         self._stack = stack
         self._reading = reading
@@ -72,15 +72,15 @@ class States:
         last = hooks.history
         self._history = None if last is None else LastMessages(last, stack.view, self._transfer)
         self._incoming: IncomingState | None = None
-        self._spool: SpooledTemporaryFile[bytes] | None = None  # what has come of it
-        self._task: asyncio.Task[None] | None = None  # the application gives states, or takes one
-        self._waiter: asyncio.Future[None] | None = None  # until more is to be drawn
+        self._spool: SpooledTemporaryFile[bytes] | None = None  # the part of it that has arrived
+        self._task: asyncio.Task[None] | None = None  # in which the application gives states, or takes one
+        self._waiter: asyncio.Future[None] | None = None  # done when more of a state may be requested
         self._closed = False
 
     # What the driver does
 
     def follow(self, items: Iterable[Batch | View | Incident]) -> None:
-        """This was delivered; and more of a state may have come, or be wanted."""
+        """These items were delivered. Store newly arrived parts of a state, and go on drawing states that are requested."""
         if self._history is not None:
             self._history.follow(items, self._stack.now)
             if self._stack.has_output:
@@ -94,13 +94,13 @@ class States:
             self._reading.wake()
 
     def sent(self, payloads: Iterable[Buffer]) -> None:
-        """The application has sent something to all."""
+        """The application has sent messages to all members: keep them in the history, unless they are delivered to us, too."""
         stack = self._stack
         if self._history is not None and not find(stack.view.recipe).echoes(self._hooks.echo):
             self._history.sent(stack.member.name, stack.me, stack.view.number, payloads, stack.now)
 
     def close(self) -> None:
-        """The group has come to its end."""
+        """The group has ended."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -109,19 +109,19 @@ class States:
     # What the iteration does
 
     def is_clear(self, view: View) -> bool:
-        """Whether the iteration, at this view, can go on."""
+        """Whether the iteration, which has reached this view, can go on."""
         transfer = self._transfer
         if self._closed and not transfer.waits_at(view):
             return True
         return self._task is None and view is not transfer.stop_at and not transfer.due(view)
 
     def waits_at(self, view: View) -> bool:
-        """Whether it has to wait there for a state."""
+        """Whether the iteration has to wait at this view for a state to arrive."""
         return self._transfer.waits_at(view)
 
     async def attend(self, view: View) -> None:
-        """The iteration is at this view: give and take what is due. Who breaks off the iteration breaks nothing off
-        here."""
+        """The iteration is at this view: give and take the states that are due. If the iteration is cancelled, the
+        transfer goes on."""
         if self._task is None:
             if view is self._transfer.stop_at:
                 self._task = self._take_over()
@@ -134,13 +134,13 @@ class States:
             with suppress(asyncio.CancelledError):
                 task.result()
 
-    # As one who joins
+    # As a newcomer
 
     def _put_by(self, incoming: IncomingState) -> None:
         if incoming is not self._incoming:
             self._forget()
             self._incoming = incoming
-            self._spool = SpooledTemporaryFile(SPOOL)  # noqa: SIM115  # closed when it is taken, or forgotten
+            self._spool = SpooledTemporaryFile(SPOOL)  # noqa: SIM115  # closed when it is taken or dropped
         assert self._spool is not None
         try:
             self._spool.writelines(incoming.taken())
@@ -154,12 +154,12 @@ class States:
         self._spool = self._incoming = None
 
     def _take_over(self) -> "asyncio.Task[None] | None":
-        """Our state is here, or there is none: let the application have it before what follows the cut."""
+        """Our state has arrived, or there is none: let the application take it before it reads what follows the cut."""
         incoming = self._transfer.pass_stop()
         if incoming is None:
             self._forget()
             return None
-        self._put_by(incoming)  # its end may have come in this very turn, of which the driver tells us later
+        self._put_by(incoming)  # its end may have arrived in this turn, before the call of `follow`
         self._reading.skip_to(incoming.cut)
         spool, self._spool = self._spool, None
         assert spool is not None
@@ -191,13 +191,13 @@ class States:
                 self._reading.stop = error
                 raise
 
-    # As one who gives
+    # As the giver
 
     async def _give(self, view: View) -> None:
         await asyncio.gather(*(self._draw(outgoing) for outgoing in self._transfer.due(view)))
 
     async def _draw(self, outgoing: OutgoingState) -> None:
-        """Draw a state from the application, as it is asked for."""
+        """Draw a state from the application, as the newcomer requests it."""
         transfer, time = self._transfer, asyncio.get_running_loop().time
         try:
             async with aclosing(_chunks_of(self._hooks.give)) as source:
@@ -227,7 +227,7 @@ class States:
 
 
 def _is_cancelled() -> bool:
-    """Whether this task was cancelled, not just something that an application waits for in it."""
+    """Whether this task was cancelled, and not only something that the application awaits in it."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -238,7 +238,7 @@ async def _chunks(spool: "SpooledTemporaryFile[bytes]") -> AsyncIterator[bytes]:
 
 
 async def _chunks_of(give: GiveState | None) -> AsyncGenerator[Any, None]:
-    """What an application gives: an iterator, an asynchronous one, or something to be awaited that gives either."""
+    """The chunks of a state from the application: bytes, an iterator, an asynchronous one, or an awaitable that returns one of these."""
     assert give is not None
     given: Any = give()
     if inspect.isawaitable(given):

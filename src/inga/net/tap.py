@@ -1,4 +1,4 @@
-"""A member that only listens, and writes down what it is given."""
+"""A member that only receives, and writes all deliveries to a log."""
 
 import asyncio
 import time
@@ -9,8 +9,8 @@ from inga.net.group import Group
 from inga.trace.log import LoggedMessage, LogWriter
 
 FLUSH_SECONDS = 0.5
-RECORDS_MAX = 65_536  # in a file
-BYTES_MAX = 64 << 20  # not yet written; beyond that, the group is made to wait
+RECORDS_MAX = 65_536  # the most in a file
+BYTES_MAX = 64 << 20  # the most not yet written; beyond that, senders have to wait
 
 
 class Tap:
@@ -30,11 +30,11 @@ class Tap:
         self._told = told
         self._waiting: list[LoggedMessage] = []
         self._bytes = 0
-        self._something = asyncio.Event()  # waits to be written
+        self._something = asyncio.Event()  # set while records wait to be written
         self._writing: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Until the group is closed. What was taken is written even then."""
+        """Run until the group is closed. All messages taken by then are written."""
         tasks = {asyncio.ensure_future(self._read()), asyncio.ensure_future(self._flush())}
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -50,7 +50,7 @@ class Tap:
         async for batch in self._group.batches():
             self._take(batch)
             if len(self._waiting) >= RECORDS_MAX or self._bytes >= BYTES_MAX:
-                # Nothing is taken meanwhile: a slow disk slows the group down instead of filling the memory.
+                # Meanwhile nothing is taken, so a slow disk slows the group down instead of filling the memory.
                 await self._write()
 
     async def _flush(self) -> None:
@@ -81,7 +81,7 @@ class Tap:
             )
 
     async def _write(self) -> None:
-        """One file after the other, to its end."""
+        """Write the waiting records to a file, after the previous file is complete."""
         await self._until_written()
         records, self._waiting, self._bytes = self._waiting, [], 0
         self._something.clear()
@@ -95,7 +95,8 @@ class Tap:
         self._told(self.records)
 
     async def _until_written(self) -> None:
-        """Who is cancelled meanwhile leaves the thread at work, and it to the next to see whether that could be written."""
+        """Wait until the file is written, and raise the error if it could not be. If this wait is cancelled, the thread goes on
+        writing, and the next call raises its error."""
         while (writing := self._writing) is not None:
             await asyncio.wait({writing})
             if self._writing is writing:

@@ -1,15 +1,15 @@
-"""Frames over TCP: a 4-byte length, then what would be a datagram.
+"""Frames over TCP: a 4-byte length, then the bytes of a datagram.
 
-Members are known by where they listen. Of two the one with the lower address connects, and connects again when the
-connection breaks; a newcomer calls everybody until it is known. A connection begins with a frame that says where the
-caller listens. A frame that finds too much queued is dropped, and `reliable` repairs it: TCP is one more lossy link, that
-only happens to lose little.
+Members are identified by the addresses at which they listen. Of two members the one with the lower address connects, and reconnects
+when the connection breaks; a newcomer connects to all until it is known. A connection begins with a greeting: a frame with the
+address at which the caller listens. If too much is queued on a connection, a frame is dropped, and `reliable` repairs it: TCP is one
+more lossy link, which loses little.
 
-Anybody can call. Who has not said where it listens has a few hundred bytes and seconds for it, and makes room for the next
-caller when there are many; who says so has a buffer that grows with what it sends, and a turn as long as everybody's. Who
-says that it listens where another does that is connected has to wait until that connection ends. In a secured group a
-greeting counts for nothing: what is for somebody goes over the connection over which something came last that was sealed,
-and until then over all that were called so.
+Anybody can connect. A caller that has not greeted has a few hundred bytes and five seconds to do so, and is closed to make room for
+others when there are many. One that has greeted has a buffer that grows with what it sends, and as long a turn as any other. A caller
+that greets with the address of another connection has to wait until that connection ends. In a secured group a greeting proves
+nothing: datagrams for an address go over the connection on which a sealed datagram arrived last, and until there is one, over all
+connections that have greeted with that address.
 """
 
 import asyncio
@@ -35,41 +35,41 @@ from inga.stack.stack import Address, Datagram
 FRAME_MAX = 1 << 20
 HELLO = b"inga"
 GREETING_MAX = 300
-"""Bytes of the first frame."""
+"""The most bytes of the first frame, the greeting."""
 
 GREETED_WITHIN = 5.0
-"""Seconds within which it has to come."""
+"""Seconds within which the greeting has to arrive."""
 
 STRANGERS_MAX, STRANGERS_OF_HOST_MAX = 256, 64
-"""Callers that have not greeted yet, in all and from one host: the oldest makes room. A member greets at once."""
+"""The most callers that have not greeted yet, in all and from one host: the oldest makes room. A member greets at once."""
 
 OUTSIDERS_MAX = 128
-"""Callers that have greeted and are no members, or not yet; the same."""
+"""The most callers that have greeted and are not members, or not yet: the oldest makes room."""
 
 CALLED_MAX = PLACES_MAX
-"""Places that are called though no member of the view is there, as many as are remembered: of more, the first that is not
-connected makes room. Strangers can name them."""
+"""The most addresses of processes outside the view to which we connect, as many as are remembered: the first that is not
+connected makes room. Strangers can name such addresses."""
 
 DOUBLES_MAX = 4
-"""Connections with one member: one is used, the others wait until that ends."""
+"""The most connections for one address: one is used, the others wait until that ends."""
 
 BUFFER_MIN, BUFFER_MAX = 16 * 1024, 4 * LOOPBACK_DATAGRAM
-"""Bytes read in one turn: at first, and once there is much to read."""
+"""Bytes of a connection's buffer: at first, and when there is much to read."""
 
 FRAMES_TURN = 256
-"""Frames read before others in the loop get a turn, however small they are."""
+"""Frames that are read before other tasks of the event loop run, however small they are."""
 
 DEAD_AFTER = 10
-"""Seconds without an acknowledgement after which the kernel ends a connection."""
+"""Seconds without a TCP acknowledgement after which the kernel ends a connection."""
 
 LENGTH = struct.Struct(">I")
 
 RECONNECT, RECONNECT_MAX = 0.05, 2.0
-"""Seconds before a connection is tried again, at first and at most; and a random part of them."""
+"""Seconds before a connection is tried again, at first and at most; a random part is added."""
 
 
 class CallersPlace(tuple[str, int]):
-    """Where a caller says that it listens. Whoever shares something out among hosts goes by the one that calls."""
+    """The address at which a caller claims to listen. Budgets for each host use `caller`, the host from which it connects."""
 
     caller: str
 
@@ -78,7 +78,7 @@ class TcpCarrier(Carrier):
     """One listening socket, and one connection with each other member."""
 
     def __init__(self, me: int, places: list[str], hosts: Hosts, *, late: bool = False) -> None:
-        """`hosts` know where we are. `late`: the others run already, and do not know us yet."""
+        """`hosts` has resolved our own address. `late`: the others are running already, and do not know us yet."""
         super().__init__()
         own = hosts.find(places[me])
         assert own is not None
@@ -116,9 +116,9 @@ class TcpCarrier(Carrier):
             self._give_up(place)
 
     def _find(self) -> None:
-        """Look where members are, as far as that is known, and connect with those who do not connect with us."""
+        """Look up the addresses of members, as far as they are resolved, and connect to those that do not connect to us."""
         before, self._members = self._members, [self._hosts.find(place) for place in self._places]
-        self._members[self._me] = self.place  # where we listen, whatever our name means by now
+        self._members[self._me] = self.place  # where we listen, even if our name has another address by now
         for place in [each for each in self._connectors if each in before and each not in self._members]:
             self._give_up(place)
         for member in self._members:
@@ -126,7 +126,7 @@ class TcpCarrier(Carrier):
                 self._call_on(member)
 
     def _call_on(self, place: HostPort) -> None:
-        """Keep a connection with one."""
+        """Keep a connection to an address."""
         if place not in self._connectors and place != self.place and not self._closed:
             assert self._deliver is not None
             if place not in self._members:
@@ -135,14 +135,14 @@ class TcpCarrier(Carrier):
             self._connectors[place] = task
 
     def _make_room(self) -> None:
-        """Another place is to be called where no member is."""
+        """Make room for a connection to another address outside the view."""
         members = {*self._members}
         outside = [place for place in self._connectors if place not in members]
         if len(outside) >= CALLED_MAX:
             self._give_up(next((place for place in outside if place not in self.connections), outside[0]))
 
     def _give_up(self, place: HostPort) -> None:
-        """Keep no connection with one any more."""
+        """End the connection to an address, and do not reconnect."""
         self._connectors.pop(place).cancel()
         if place in self.connections:
             self.connections[place].close()
@@ -173,7 +173,7 @@ class TcpCarrier(Carrier):
             connection.close()
 
     def came(self, connection: "_Connection") -> None:
-        """Somebody calls: who has called long ago and not said who it is makes room."""
+        """A caller has connected: if there are too many that have not greeted, the oldest of them makes room."""
         strangers = [each for each in self._all if each.place is None]
         hosts = Counter(each.host for each in strangers)
         crowd = [each for each in strangers if each.host == connection.host]
@@ -184,7 +184,7 @@ class TcpCarrier(Carrier):
         self._all[connection] = None
 
     def greeted(self, connection: "_Connection", place: HostPort) -> None:
-        """A caller says where it listens. That another said so before counts for more, as long as that is there."""
+        """A caller has greeted with its address. An earlier connection with that address stays the one in use until it ends."""
         same = [each for each in self._all if each.place == place and each is not self.connections.get(place)]
         outsiders = [each for each in self._all if each.place not in (None, *self._members)]
         if len(same) + 1 >= DOUBLES_MAX:
@@ -195,7 +195,7 @@ class TcpCarrier(Carrier):
         self.connections.setdefault(place, connection)
 
     def lost(self, connection: "_Connection") -> None:
-        """A connection has ended: another with the same member takes its place."""
+        """A connection has ended: another one with the same address takes its place."""
         self._all.pop(connection, None)
         place = connection.place
         if place is not None and self.connections.get(place) is connection:
@@ -205,7 +205,7 @@ class TcpCarrier(Carrier):
                     self.connections.setdefault(place, other)
 
     def proved(self, connection: "_Connection") -> None:
-        """Something came over it that a guard has opened."""
+        """A sealed datagram has arrived over this connection, so it is used for its address from now on."""
         connection.is_proven = True
         if connection.place is not None and connection in self._all:
             self.connections[connection.place] = connection
@@ -227,7 +227,7 @@ class TcpCarrier(Carrier):
             self.sent += 1
 
     async def _connect(self, place: HostPort, deliver: Deliver) -> None:
-        """Keep one connection to a member."""
+        """Connect to an address, and reconnect whenever the connection ends."""
         loop = asyncio.get_running_loop()
         pause = Backoff(RECONNECT, RECONNECT_MAX)
         while not self._closed:
@@ -238,10 +238,10 @@ class TcpCarrier(Carrier):
                 )
                 try:
                     await connection.lost
-                except asyncio.CancelledError:  # given up; what it is told may go over another one by now
+                except asyncio.CancelledError:  # given up; `connections` may have another one for it by now
                     connection.close()
                     raise
-            if loop.time() - started > RECONNECT_MAX:  # it was a good one
+            if loop.time() - started > RECONNECT_MAX:  # the connection has lasted
                 pause.reset()
             await asyncio.sleep(pause.next(self._rng))
 
@@ -252,19 +252,19 @@ class _Connection(asyncio.BufferedProtocol):
     def __init__(self, carrier: TcpCarrier, deliver: Deliver, place: HostPort | None) -> None:
         self._carrier = carrier
         self._deliver = deliver
-        self.place = place  # of the one at the other end, once it is known
-        self.host = ""  # from which it calls
-        self.is_proven = False  # something was sealed that came over it
+        self.place = place  # the address of the other end, once it is known
+        self.host = ""  # the caller's host
+        self.is_proven = False  # a sealed datagram has arrived over it
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray(LENGTH.size + GREETING_MAX if place is None else BUFFER_MIN)
         self._filled = 0
-        self._is_paused = False  # it has had its turn, and there is more to read
+        self._is_paused = False  # its turn is over, and there is more to read
         self._patience: asyncio.TimerHandle | None = None
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's, but have all their methods.
+        # uvloop's transports are not subclasses of asyncio's, but have all their methods.
         self._transport = transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=BACKLOG_MAX)
         _end_when_dead(transport.get_extra_info("socket"))
@@ -277,7 +277,7 @@ class _Connection(asyncio.BufferedProtocol):
         host, port = self._carrier.place
         hello = HELLO + f"{host}:{port}".encode()
         transport.write(LENGTH.pack(len(hello)) + hello)
-        self._carrier.connections[self.place] = self  # whom we have called is where it listens
+        self._carrier.connections[self.place] = self  # the one in use: we chose the address
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end_patience()
@@ -312,7 +312,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._read()
 
     def _read(self) -> None:
-        """Read the frames that have come, as many as make a turn."""
+        """Read the frames that have arrived, at most `FRAMES_TURN` of them."""
         transport = self._transport
         assert transport is not None
         if transport.is_closing():
@@ -352,7 +352,7 @@ class _Connection(asyncio.BufferedProtocol):
             self._loop.call_soon(self._read)
 
     def _greeted(self, frame: memoryview) -> bool:
-        """The first frame of whoever calls us says where it listens."""
+        """Read the greeting, the first frame of a caller; False: it was invalid, and the connection is closed."""
         try:
             place = parse_host_port(bytes(frame[4:]).decode(), "a caller")
             if frame[:4] != HELLO or not is_address(place[0]):
@@ -367,8 +367,8 @@ class _Connection(asyncio.BufferedProtocol):
         return True
 
     def _make_room(self, at: int, needed: int) -> None:
-        """Move what was not read to the front. A buffer that was full is doubled, as long as there may be that much to read:
-        nobody gets more memory than it fills."""
+        """Move unread bytes to the front. A full buffer is doubled, up to `BUFFER_MAX` or the size of the frame that is arriving, so
+        that nobody gets much more memory than it fills."""
         size, rest = len(self._buffer), self._filled - at
         most = BUFFER_MIN if size < BUFFER_MIN else min(2 * size, max(BUFFER_MAX, needed))
         if size < most and self.place is not None and (self._filled == size or size < BUFFER_MIN):
@@ -385,9 +385,9 @@ class _Connection(asyncio.BufferedProtocol):
             self._patience = None
 
     def refuse(self, why: str) -> None:
-        """Hang up."""
+        """Close the connection, and log the reason."""
         self._carrier.counts["refused"] += 1
-        is_first = self._carrier.counts["refused"] == 1  # a person need not read what a stranger can repeat
+        is_first = self._carrier.counts["refused"] == 1  # a stranger can repeat it
         report(
             "tcp.refused", "a TCP connection was closed: %s", why, level=None if is_first else logging.DEBUG
         )
@@ -397,7 +397,7 @@ class _Connection(asyncio.BufferedProtocol):
 
 
 def _end_when_dead(sock: socket.socket | None) -> None:
-    """Let the kernel find out that nobody is at the other end any more (Linux; elsewhere it takes longer)."""
+    """Have the kernel detect that the other end is dead (on Linux; elsewhere that takes longer)."""
     if sock is None:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,7 +1,7 @@
-"""A group's metrics in a registry of Prometheus or a meter of OpenTelemetry that the program has already.
+"""A group's metrics in the program's own registry of Prometheus or meter of OpenTelemetry.
 
-Both ask from threads of their own, and a group belongs to its event loop: they are answered by the loop, or, if that takes longer
-than a moment, with what was known before.
+Both read metrics from threads of their own, and a group belongs to its event loop: so the loop takes the snapshot. If it does not within
+`PATIENCE`, they get the previous one.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from inga.net.metrics import COUNTER, METRICS, Metric, samples_of
 from inga.net.serving import HasStats
 
 PATIENCE = 2.0
-"""Seconds that a thread waits for the event loop."""
+"""Seconds for which a thread waits for the event loop."""
 
 FRESH = 0.2
-"""Seconds for which a snapshot serves all the instruments that are read one after the other."""
+"""Seconds for which a snapshot is reused, since all instruments are read one after the other."""
 
 UNITS = {"_seconds": "s", "_bytes": "By", "_packets": "{packet}"}
-"""How names end that have a unit, and what OpenTelemetry calls it."""
+"""The endings of names that have a unit, and OpenTelemetry's symbol for it."""
 
 
 class FromAnyThread:
-    """Snapshots of a group, for other threads than that of its event loop."""
+    """Snapshots of a group for other threads than that of its event loop."""
 
     def __init__(self, group: HasStats) -> None:
         self._group = group
@@ -36,8 +36,8 @@ class FromAnyThread:
         self._last = group.stats(), monotonic()
 
     def __call__(self) -> Stats:
-        """One thread at a time waits for the loop, and the others for that one. The loop itself takes no lock: it would wait for
-        a thread that waits for the loop."""
+        """Return a fresh snapshot. One thread at a time waits for the loop, and the others wait for that thread. The loop itself takes
+        no lock: it would wait for a thread that waits for the loop."""
         if self._is_in_loop():
             return self._fresh(self._group.stats)
         with self._lock:
@@ -46,7 +46,7 @@ class FromAnyThread:
     def _is_in_loop(self) -> bool:
         try:
             return asyncio.get_running_loop() is self._loop
-        except RuntimeError:  # in this thread no loop runs
+        except RuntimeError:  # no loop runs in this thread
             return False
 
     def _fresh(self, ask: Callable[[], Stats]) -> Stats:
@@ -77,11 +77,11 @@ class Collector:
         self._families = {True: CounterMetricFamily, False: GaugeMetricFamily}
 
     def describe(self) -> list[Any]:
-        """Nothing: what is registered twice is found by what it collects."""
+        """Return nothing, so that the registry detects duplicates by what `collect` returns."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Metric families, as the registry wants them."""
+        """The metric families, in the classes of prometheus-client."""
         stats = self._stats()
         for metric in METRICS:
             labels = ("group", "member", *metric.labels)
@@ -92,7 +92,7 @@ class Collector:
 
 
 def observe(group: HasStats, meter: Any = None) -> None:
-    """Let a meter of OpenTelemetry observe a group; without one, that of the global provider. Call it in the group's event
+    """Add a group to a meter of OpenTelemetry, by default one of the global provider. Call it in the group's event
     loop."""
     try:
         from opentelemetry import metrics
@@ -107,8 +107,8 @@ def observe(group: HasStats, meter: Any = None) -> None:
 
 
 def otel_name(metric: Metric) -> tuple[str, str]:
-    """A metric as OpenTelemetry calls it, and its unit. The unit stays in the name, too: of some things bytes and seconds are
-    told, and exporters to Prometheus leave alone what has its unit already."""
+    """The name of a metric in OpenTelemetry, and its unit. The unit stays in the name, too: some quantities are measured in two
+    units, and exporters to Prometheus do not add a unit to a name that has it already."""
     name = metric.name.removesuffix("_total")
     unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
     return name.replace("inga_", "inga.", 1), unit

@@ -1,7 +1,6 @@
-"""The traces that a live member writes: its own, and those of the copies of objects that it has.
+"""The traces that a live member writes: its own, and those of its copies of objects.
 
-One that the others had taken for dead and that comes back is another process: what it wrote so far ends, and other
-traces begin.
+A member that was excluded and returns is another process of the trace: its traces so far end, and others begin.
 """
 
 import asyncio
@@ -20,17 +19,17 @@ from inga.trace.reader import read_description
 from inga.trace.writer import TraceWriter
 
 FOUNDERS = "founders"
-"""The option of a manifest that says how many of its processes are members, in a group that founded itself."""
+"""The option of a manifest with the number of founders among its processes, in a group without listed members."""
 
 
 class LiveTraces(Census):
-    """Opens traces when they are first asked for, in a directory that members share; whoever comes first writes the
-    manifest, and who joins later is known by its process file."""
+    """Opens traces when they are first requested, in a directory that members share. The first member writes the
+    manifest; a member that joins later has a process file instead."""
 
     def __init__(
         self, directory: Path, manifest: Manifest, stack: Stack, *, founders: int, full: bool
     ) -> None:
-        """`founders`: how many members the manifest names; 0: who joins a group that founded itself does not know."""
+        """`founders`: the number of members that the manifest names; 0: unknown to a newcomer in a group without listed members."""
         names = manifest.processes
         if not (directory / "manifest.json").exists():
             if not names:
@@ -52,12 +51,12 @@ class LiveTraces(Census):
         self._loop = asyncio.get_running_loop()
         self._origin = time.time() - self._loop.time()
         self._open: dict[tuple[int, str], _LiveTrace] = {}
-        self._ended: list[asyncio.Future[None]] = []  # traces of what we were before, that are being closed
+        self._ended: list[asyncio.Future[None]] = []  # traces of our previous incarnations, being closed
         self._disclaimed: list[str] = []
 
     def trace(self, process: int, name: str = "") -> Trace:
-        """Raises what is wrong with the directory when we begin. When we come back, in the middle of a change, the group
-        fails of it instead, and nobody reads the rows that are still written."""
+        """The trace of a process, opened when it is first requested. If the directory has an error, this raises it when we join; when we
+        return, in the middle of a view change, the group fails with it instead, and further rows go nowhere."""
         if (process, name) not in self._open:
             if not name:
                 self._end()
@@ -80,8 +79,8 @@ class LiveTraces(Census):
         return trace
 
     def reserve(self, count: int, least: int) -> Sequence[int]:
-        """A number is reserved by a file in the directory, which only one can make. If that cannot be done, numbers are
-        given all the same: a view is worth more than a trace of it."""
+        """Reserve numbers by files in the directory, each of which only one member can create. If that fails, numbers are returned
+        all the same, with a notice: the view is worth more than its trace."""
         found: list[int] = []
         process = least
         try:
@@ -97,7 +96,7 @@ class LiveTraces(Census):
         return found
 
     def _claim(self, process: int) -> bool:
-        """Reserve the number of a member, and of the copies of objects that it will have."""
+        """Reserve the number of a member, and those of its future copies of objects."""
         mine, *copies = self.numbers(process)
         if not claim(self._directory, mine):
             return False
@@ -106,23 +105,23 @@ class LiveTraces(Census):
         return True
 
     def disclaim(self, *checks: str) -> None:
-        """Say that the run no longer claims these, for what is done at this member."""
+        """Record that the run no longer claims these checks, because of what was done at this member."""
         self._disclaimed += checks
         for trace in self._open.values():
             trace.disclaim(*checks)
 
     def poll(self, now: float) -> None:
-        """Let segments end by time, also when nothing happens."""
+        """Let segments end by time, even if nothing happens."""
         for trace in self._open.values():
             trace.poll(now)
 
     async def close(self, complete: bool, *, crashed: bool = False) -> None:
-        """Write what is left. `crashed`: the others went on without us."""
+        """Write the remaining rows. `crashed`: the others went on without us."""
         closing = [self._close(trace, complete, crashed) for trace in self._open.values()]
         await asyncio.shield(asyncio.gather(*self._ended, *closing))
 
     def _end(self) -> None:
-        """Whatever we were before is over, and nothing that it wrote is lost."""
+        """Close the traces of our previous incarnation; all its rows are written."""
         self._ended += [self._close(trace, True, True) for trace in self._open.values()]
         self._open.clear()
 
@@ -130,8 +129,8 @@ class LiveTraces(Census):
         return self._loop.run_in_executor(None, lambda: trace.close(complete, crashed=crashed))
 
     def _name(self, index: int, process: int, name: str) -> str:
-        """What the trace calls a process that begins; one that came back is another one than before. UsageError if
-        somebody else has begun under its number, which then was not reserved."""
+        """The name of a new process in the trace; a member that has returned has another name than before. Raises UsageError if
+        another process has begun under that number, which then was not reserved."""
         if index < len(self.names):
             return self.names[index]
         found = read_description(self._directory)
@@ -147,7 +146,7 @@ class LiveTraces(Census):
 
 
 class _LiveTrace(TraceWriter):
-    """A trace that fails its group, instead of raising in the middle of whatever wrote a row."""
+    """A trace that makes its group fail on an error, instead of raising it in the code that writes a row."""
 
     def __init__(self, *where: Any, on_failure: Callable[[IngaError], None], **options: Any) -> None:
         self._on_failure = on_failure

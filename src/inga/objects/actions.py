@@ -1,4 +1,4 @@
-"""What an engine wants done, and who is told what it does."""
+"""The actions that an engine returns, and the observer of its steps."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -14,13 +14,13 @@ class Transmit(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Begin with the body of this instance; `finish` or `fail` ends it."""
+    """Start the body of this instance; `finish` or `fail` ends it."""
 
     instance: Instance
 
 
 class Resume(NamedTuple):
-    """The answers for which the body of this instance waited have come."""
+    """Continue the body of this instance with `value`: the answers that it waited for have arrived."""
 
     instance: Instance
     value: Any
@@ -38,7 +38,7 @@ EngineAction = Transmit | Run | Resume | Ended
 
 
 class Observer(Protocol):
-    """Told of every step: request, receive, start, response, take, hold, commit, abort, end, die, cancel, undo, undone,
+    """Is notified of every step: request, receive, start, response, take, hold, commit, abort, end, die, cancel, undo, undone,
     tell commit, tell abort. The message is the one that is sent or taken, else the one that started the instance."""
 
     def note(

@@ -1,7 +1,7 @@
-"""What can be called in a group, and how: a call is checked where the application makes it.
+"""Checks of calls, at the moment the application makes them.
 
-A call that cannot be right, such as one of an unknown object or with an argument that cannot be sent, raises an error
-there. Once a call is on its way there is no caller to raise the error to, and all calls behind it in the same group
+An invalid call, such as one of an unknown object or with an argument that cannot be encoded, raises an error in the
+caller. Once a call is on its way there is no caller to raise the error in, and all calls behind it in the same group
 would stop.
 """
 
@@ -16,18 +16,18 @@ from inga.objects.roster import Roster
 from inga.wire.value import copied, put
 
 FIRST, ALL = ANSWERS = ("first", "all")
-"""Whose answers a call to a replicated object gives: one copy's, or a list of all copies'."""
+"""The result of a call to a replicated object: the answer of one copy, or a list of all copies' answers."""
 
 
 class AnswerShape(NamedTuple):
-    """What a caller wants to see of the answers: for each object that was called, its copies."""
+    """How the answers to a call become its result."""
 
-    copies: tuple[tuple[int, ...], ...]
-    several: bool  # objects were called
-    all: bool  # copies are asked for
+    copies: tuple[tuple[int, ...], ...]  # the places of each called object
+    several: bool  # several objects were called: a list with a result for each
+    all: bool  # the result for an object is a list of all its copies' answers
 
     def result(self, answers: Mapping[int, Any]) -> Any:
-        """Of answers by place."""
+        """The result, from answers by place."""
         values = [self._of(answers, copies) for copies in self.copies]
         return values if self.several else values[0]
 
@@ -37,7 +37,7 @@ class AnswerShape(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """A call that can be made."""
+    """A call that has been checked."""
 
     kind: str
     places: tuple[int, ...]
@@ -49,7 +49,7 @@ class Invocation(NamedTuple):
 
 
 class Calling:
-    """The objects of a group, as its callers know them."""
+    """Checks the calls of one member to the objects of its group."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Calling:
         room: int | None = None,
         closed: Container[str] = (),
     ) -> None:
-        """`room`: bytes of arguments or of a result that what is below can carry; None: any number. `closed`: objects that
-        nobody at this member may call."""
+        """`room`: the most bytes of arguments or of a result that the layers below can carry; None: no limit. `closed`: objects
+        that this member may not call."""
         self._roster = roster
         self._classes = classes
         self._room = room
@@ -76,13 +76,13 @@ class Calling:
         first: bool = False,
         answers: str = FIRST,
     ) -> Invocation:
-        """A call that can be made, or UsageError. `first` and `answers` among `named` say how it is answered, instead
-        of ours, unless the method has parameters of those names."""
+        """Check a call; UsageError if it is invalid. If it has answers, `first` and `answers` in `named` replace our own
+        parameters, unless the method has parameters of those names."""
         names = self._names(target)
         if type(op) is not str:
             raise UsageError(f"a method is called by its name, not by {op!r}")
         if kind == ONE_WAY:
-            for name in names:  # of other calls, the answer says that there is no such method
+            for name in names:  # for other calls the answer reports a missing method
                 find_method(self._classes[name], name, op)
         else:
             if "first" in named and not self._takes(names, op, "first"):
@@ -100,7 +100,7 @@ class Calling:
         return Invocation(kind, places, op, args, named, first and not shape.all, shape)
 
     def check_size(self, value: Any) -> None:
-        """UsageError for what is too large to be carried."""
+        """Raise UsageError if a value is too large for the layers below."""
         if self._room is None:
             return
         out = bytearray()
@@ -112,7 +112,7 @@ class Calling:
             )
 
     def _names(self, target: Target) -> tuple[str, ...]:
-        """The objects that are called. Mailboxes have places like objects, and are none."""
+        """The names of the called objects, checked. Mailboxes have places as objects have, but cannot be called."""
         if not isinstance(target, Iterable):
             raise UsageError(f"an object is called by its name, or several by theirs, not by {target!r}")
         names: Sequence[Any] = (target,) if isinstance(target, str) else tuple(target)
@@ -135,13 +135,13 @@ class Calling:
 
 
 def check_answers(answers: str) -> None:
-    """Whether it is one of `ANSWERS`."""
+    """Raise UsageError if it is not one of `ANSWERS`."""
     if answers not in ANSWERS:
         raise UsageError(f"answers is {FIRST!r} or {ALL!r}, not {answers!r}")
 
 
 def find_method(cls: type[ObjectClass], name: str, op: str) -> Method:
-    """A method of an object of that class."""
+    """The method `op` of a class, or UsageError; `name` is that of the object."""
     method = cls.methods.get(op)
     if method is None:
         known = ", ".join(cls.methods) or "none"

@@ -1,10 +1,10 @@
-"""The calls that instances make: asked, waited for, answered.
+"""The calls that instances make, from the request to the answers.
 
-    call        the request goes to all its places; a place of ours gets it through the inbox, like any other
-    answer      is taken when no answer to the same instance can still come that precedes it, else it is held
+    call        the request goes to all its places; a place of ours gets it through the inbox
+    answer      is taken when no answer to the same instance that precedes it can still arrive, else it is held
     wait        the body goes on when all the calls it waits for are answered, or one of several alternatives
 
-How an instance ends because of an answer is for `endings` to say.
+`endings` decides what an answer means for the end of the instance.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from inga.objects.speech import Speech
 
 
 class Ends(Protocol):
-    """What answers lead to."""
+    """The part of `endings` that calls need."""
 
     def abort(self, instance: Instance, reason: str, text: str) -> None: ...
 
@@ -40,8 +40,8 @@ class Calls:
         self._speech = speech
         self._early = early
         self._awaiting: dict[tuple[int, CallId], Instance] = {}
-        self.holding: dict[Instance, None] = {}  # instances with answers that wait for others
-        self._answered: deque[Instance] = deque()  # instances whose answers came before their calls were made
+        self.holding: dict[Instance, None] = {}  # instances with held answers
+        self._answered: deque[Instance] = deque()  # instances with answers from before the call
         self._lost: deque[tuple[Instance, Pending]] = deque()  # calls that no copy is left to answer
 
     def call(
@@ -58,7 +58,7 @@ class Calls:
         """Invoke `op` at these places."""
         local = self._local
         name = (*instance.base, instance.number)
-        # Answers, some of them perhaps from members that are gone by now.
+        # Answers that arrived before the call, some of them perhaps from members that are gone by now.
         early = self._early.take(instance, name)
         call = Pending(name, kind, _with(local.alive_of(dst), early) if early else local.alive_of(dst), first)
         call.request = (op, args, tuple(named.items()) if named else ())
@@ -84,7 +84,7 @@ class Calls:
         return call
 
     def wait(self, instance: Instance, calls: Sequence[Pending], *, any: bool = False) -> None:
-        """The body waits; a `Resume` follows with these calls, or with the one that won, once they are answered."""
+        """The body waits: a `Resume` follows with these calls once all are answered, or, with `any`, with the one that won."""
         if instance.status != RUNNING:
             return
         alternatives = None
@@ -96,7 +96,7 @@ class Calls:
         self.look_at_wait(instance)
 
     def answer(self, place: int, response: Message) -> None:
-        """An answer came."""
+        """Handle an arriving answer."""
         local = self._local
         instance = self._awaiting.get((place, response.call))
         if instance is None:
@@ -157,7 +157,7 @@ class Calls:
             self.take_held(instance)
 
     def mourn(self, instance: Instance) -> None:
-        """Members are gone: calls go on with the copies that are left, and fail where there is none."""
+        """Members are gone: calls go on with the remaining copies, and fail if an object has none left."""
         local = self._local
         for call in list(instance.calls.values()):
             if instance.status != RUNNING:
@@ -187,7 +187,7 @@ class Calls:
             each.clear()
 
     def _is_next(self, instance: Instance, response: Message) -> bool:
-        """Whether no answer to the same instance can still come that precedes this one."""
+        """Whether no answer to the same instance that precedes this one can still arrive, or is held."""
         received, vector = self._local.links.received, response.vector
         for call in instance.calls.values():
             if call.dropped:
@@ -222,7 +222,7 @@ class Calls:
             self.ends.try_commit(instance)
 
     def _drop(self, instance: Instance, call: Pending) -> None:
-        """Drop an alternative that is not wanted any more: the places that were called abort it."""
+        """Drop an alternative that is not needed any more, and tell the called places to abort it."""
         call.dropped = True
         self._awaiting.pop((instance.place, call.id), None)
         instance.held = [each for each in instance.held if each.call != call.id]
@@ -231,8 +231,8 @@ class Calls:
         self._speech.take_back(instance, call)
 
     def _winner(self, instance: Instance, alternatives: Alternatives) -> Pending | None:
-        """The first alternative that all its places have committed. Copies of a replicated object hear answers in
-        different orders: they wait for all, and choose the first in the order in which they were called."""
+        """The first alternative that all its places have committed. Copies of a replicated object get answers in different
+        orders, so they wait for all alternatives, and choose the first in the order in which these were called."""
         left = [call for call in alternatives.calls if not call.dropped]
         if len(instance.copies) > 1 and any(call.missing for call in left):
             return None
@@ -240,6 +240,6 @@ class Calls:
 
 
 def _with(places: tuple[int, ...], answers: Iterable[Message]) -> tuple[int, ...]:
-    """The places, and those from which answers are here already."""
+    """These places, and those whose answers have arrived already."""
     more = {answer.src for answer in answers}.difference(places)
     return tuple(sorted({*places, *more})) if more else places

@@ -1,4 +1,4 @@
-"""Classes of objects, and which of their methods may change places.
+"""Classes of objects, and which of their methods are compatible.
 
     class Counter(ObjectClass):
         def initial(self): return 0
@@ -10,14 +10,14 @@ Two methods are *compatible* if, in every state, both orders lead to the same st
 result. That cannot be computed, so it is declared; whatever is not declared conflicts, a method with itself too.
 Declarations are closed under symmetry, and nothing else: the relation is not transitive.
 
-    compatible   methods that this one may change places with
+    compatible   methods that are compatible with this one
     identity     it changes nothing; two such methods are always compatible
-    absorbs      methods whose effect is lost if this one follows: kept for readers, checked by `check_compatible`
-    undo         the method that takes it back, called with the same arguments; without it, its effects are taken
-                 out and all that came after them is played again
-    conflict_if  decides by the arguments: asked about two calls of methods that both have one
+    absorbs      methods whose effect is lost if this one follows: for readers alone, checked by `check_compatible`
+    undo         the method that reverses it, called with the same arguments; without it, its effects are removed
+                 from the state and all later ones are applied again
+    conflict_if  decides by the arguments: called for two calls of methods that both have one
 
-`check_compatible` tries declarations on states and calls, and shows what breaks them.
+`check_compatible` tests declarations on states and calls, and shows counterexamples.
 """
 
 import inspect
@@ -32,7 +32,7 @@ from inga.model.readonly import BY_EFFECT, read_only
 from inga.model.text import suggest
 
 Effect = Callable[[Any], Any]
-"""From the state before to the state after; it leaves the one it was given as it was."""
+"""Returns a new state made from the old one, which it does not modify."""
 
 
 class Call(NamedTuple):
@@ -55,21 +55,21 @@ class Abort(Exception):
 
 
 def error_text(error: BaseException) -> str:
-    """What a caller is told of an error: why it aborted, or the type and the text of anything else."""
+    """The text of an error for the caller: that of an `Abort`, else the type and the text of the exception."""
     name = type(error).__name__
     try:
         text = f"{error}"
-    except Exception:  # what it says of itself is wrong as well
+    except Exception:  # its `__str__` fails, too
         return name
     return text if isinstance(error, Abort) else f"{name}: {text}"
 
 
 class Context(Protocol):
-    """What a method is given besides its arguments: its way to change the state, and to other objects.
+    """What a method uses to change the state and to call other objects; its argument `ctx`.
 
-    `target` is the name of an object, or several of them; a call to several is one call, answered by all. Of a
-    replicated object the result is that of its first copy, with `first=True` the first that comes, with
-    `answers="all"` a list of all copies'. These two are the method's if it has parameters of those names.
+    `target` is the name of an object, or several of them; a call to several is one call, answered by all. For a
+    replicated object the result is that of its first copy, with `first=True` the first that arrives, with
+    `answers="all"` a list of all copies' results. If the called method has parameters of these names, it gets them instead.
     """
 
     @property
@@ -86,13 +86,13 @@ class Context(Protocol):
         """Call and go on; the instance does not commit before the answer is there."""
 
     def oneway(self, target: "Target", op: str, /, *args: Any, **named: Any) -> None:
-        """Call without an answer; what is called stands on its own."""
+        """Call without an answer. The called instance is a root of its own: it is not undone if this one aborts."""
 
     def all(self, *calls: Awaitable[Any]) -> Awaitable[list[Any]]:
         """Wait for all of these."""
 
     def any(self, *calls: Awaitable[Any]) -> Awaitable[Any]:
-        """Wait for the first of these that commits; the others are taken back."""
+        """Wait for the first of these that commits; the others are undone."""
 
     def pause(self, seconds: float) -> Awaitable[None]:
         """Let time pass."""
@@ -103,7 +103,7 @@ Target = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method as it was declared. In the body of its class it stands where the function will be."""
+    """One method as it was declared. In the body of its class it stands for the function, until the class is created."""
 
     name: str
     function: Callable[..., Any]
@@ -115,7 +115,7 @@ class Method:
 
 
 class Conflicts:
-    """Which calls conflict at an object of one class: the closed relation, fixed once the class is there."""
+    """Which calls conflict at an object of one class: the symmetric closure of its declarations, fixed with the class."""
 
     def __init__(self, methods: Mapping[str, Method]) -> None:
         self.methods = methods
@@ -147,7 +147,7 @@ class Conflicts:
 
     @property
     def pairs(self) -> list[list[str]]:
-        """As a manifest has them."""
+        """The pairs of methods that may conflict, in the form of a manifest."""
         names = sorted(self.methods)
         return [
             [one, other] for one, other in combinations_with_replacement(names, 2) if other in self.of(one)
@@ -155,7 +155,7 @@ class Conflicts:
 
 
 def _says(conflict_if: ConflictIf, one: Call, other: Call) -> bool:
-    """Arguments come from the network: what cannot be compared conflicts."""
+    """What `conflict_if` returns. Arguments come from the network: if it raises, the calls conflict."""
     try:
         return bool(conflict_if(one, other))
     except Exception:
@@ -269,7 +269,7 @@ def _name(function: Any) -> str:
 
 
 def _check_names(cls: str, methods: Mapping[str, Method]) -> None:
-    """Every method that is spoken of exists, and all can be called as methods are."""
+    """Check that methods which declarations name exist, and that all methods take `self` and `ctx`."""
     for each in methods.values():
         undo = () if each.undo is None else (each.undo,)
         for what, names in (("compatible", each.compatible), ("absorbs", each.absorbs), ("undo", undo)):
@@ -285,7 +285,7 @@ def _check_names(cls: str, methods: Mapping[str, Method]) -> None:
             )
 
 
-# ---- Trying declarations
+# ---- Testing declarations
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +402,7 @@ def _together(
 
 
 def _run(cls: type[ObjectClass], state: Any, *calls: Call) -> tuple[Any, list[tuple[str, str]]]:
-    """The state after these calls, one after the other, and what each of them gave."""
+    """The state after these calls, one after the other, and the outcome of each."""
     target = cls()
     value = read_only(deepcopy(state))
     outputs = []
@@ -435,7 +435,7 @@ def _finished(body: Any) -> Any:
 
 
 class _CannotTry(UsageError):
-    """A method of another kind than can be looked at here."""
+    """A method cannot be tested here: it waits, or calls other objects."""
 
 
 class _Alone:

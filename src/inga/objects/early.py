@@ -2,7 +2,7 @@
 
 The copy that made the call may be faster than another one, which has not made it yet, or has not even begun the
 instance. The answer is kept there until the call is made. If that never happens, because the instance was aborted
-here, the effects of the call must be undone by the copy that speaks then.
+here, the effects of the call must be undone by the copy that is then the speaker.
 """
 
 from inga.model.compiled import mypyc_attr
@@ -15,7 +15,7 @@ from inga.objects.speech import Speech
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Early:
-    """Answers that came before their calls, for all places of one member."""
+    """Answers that arrived before their calls, for all places of one member."""
 
     def __init__(self, local: Local, speech: Speech) -> None:
         self._local = local
@@ -37,7 +37,7 @@ class Early:
                 answers.append(response)
 
     def take(self, instance: Instance, call: CallId) -> list[Message]:
-        """The answers to a call that the instance makes only now."""
+        """Remove and return the answers to a call that the instance makes only now."""
         early = self._local.hosted[instance.place].early
         answers = early.pop(instance.base, [])
         rest = [each for each in answers if each.call != call]
@@ -54,8 +54,8 @@ class Early:
                 self._disown(hosted, answers)
 
     def take_over(self, hosted: Hosted) -> None:
-        """A member is gone: abort calls that its copy of our object made and can no longer abort, if that is for us to do; else
-        remember them."""
+        """A member is gone: abort calls that its copy of our object made and can no longer abort, if our copy is the speaker now;
+        else remember the answers."""
         lost = [base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)]
         answers = [response for base in lost for response in hosted.early.pop(base)]
         answers += hosted.disowned.values()
@@ -69,10 +69,10 @@ class Early:
         return not any(base_of(entry.message, hosted.object) == base for entry in hosted.queue)
 
     def _disown(self, hosted: Hosted, responses: list[Message]) -> None:
-        """Answers came for an instance that was aborted here before it made the calls. The copy that made a call aborts
-        it, as long as that copy is there; remember the answer. If that copy is gone, it may not have got as far: abort
-        the call from here, at all copies of the object that has answered. Those that have not may never do so: they
-        may wait for the one that has, which speaks for them and has ended."""
+        """Handle answers to an instance that was aborted here before it made the calls. As long as the copy that made a call
+        is alive, that copy aborts it; remember the answer. If it is gone, it may have failed before that: then the speaker
+        aborts the call, at all copies of the object that has answered. Copies of it that have not answered may never do so:
+        they may wait for calls that only their speaker would make, and that speaker has answered and ended."""
         local, roster = self._local, self._local.roster
         calls = {(*response.call, roster.object_of[response.src]): response for response in responses}
         for name, response in calls.items():

@@ -1,9 +1,9 @@
 """How instances end.
 
 commit      its effects are part of the state; its invoker may still undo them, until the root commits
-abort       no effects, nor of the calls it made: those that have committed are undone, each at its place in the order
+abort       it has no effects, and its calls abort: those that have committed are undone, each at its place in the order
 final       the root has committed: nothing will be undone any more
-undone      the undoing of a committed instance has run: the calls that it made are undone, too
+undone      the undo of a committed instance has run: the calls that the instance made are undone, too
 """
 
 from typing import Any
@@ -31,14 +31,14 @@ class Endings:
         self._early = early
 
     def finish(self, instance: Instance, result: Any) -> None:
-        """The body has ended. It commits once all its calls have."""
+        """The body has ended. The instance commits once all its calls have."""
         if instance.status == RUNNING:
             instance.finished, instance.result = True, result
             self.try_commit(instance)
 
     def fail(self, instance: Instance, text: str, reason: str = FAIL) -> None:
         """The body has failed, or gives up. An instance that undoes another cannot fail: if its body does, the effects of
-        the other are taken out of the state instead."""
+        the other are removed from the state instead."""
         if instance.undoes is not None:
             instance.effects = []
             self.finish(instance, None)
@@ -87,7 +87,7 @@ class Endings:
                 text = f"{instance.call.op}: an effect raised {error_text(error)}"
                 self.abort(instance, FAIL, text)
                 return
-            instance.effects, value = [], None  # take out the effects of the other instance instead
+            instance.effects, value = [], None  # remove the effects of the other instance instead
         instance.status = COMMITTED
         if instance.undoes is not None:
             self._undone(hosted, instance, instance.undoes, value)

@@ -1,15 +1,15 @@
 """Everything one member does for the objects it has: order, invocation, commit and abort, members that fail.
 
-Time and packets go in, actions come out: `Transmit` these, `Run` that instance, `Resume` another one. Bodies are not
-run here; `inga.objects.invoke.Host` does that, and is what drivers use. The engine puts its parts together, hands
-each message to the one it is for, and lets happen what can:
+Time and packets go in, actions come out: `Transmit` a packet, `Run` an instance, `Resume` another one. Bodies are not
+run here; `inga.objects.invoke.Host` does that, and is what drivers use. The engine connects its parts, passes each
+message to the part that handles it, and makes all progress that is possible:
 
     links       numbers, gaps and clocks between members
     incoming    requests: they wait, start, die; their invoker commits or aborts them
     calls       what instances call, and how they are answered
-    early       answers to copies that are not there yet
+    early       answers that reach a copy before it has made the call
     endings     how instances commit and abort
-    speech      what instances say, and which of several copies says it
+    speech      the messages of instances, and which of several copies sends them
     failures    members that are gone
 
 See docs/protocols/obg.md, which has all the rules.
@@ -95,7 +95,7 @@ class Engine:
         return instance
 
     def tell(self, now: float, place: int, dst: tuple[int, ...], op: str, args: tuple[Any, ...]) -> None:
-        """A root that does nothing but send one request without an answer: it commits as it begins."""
+        """Begin a root that only sends one request without an answer: it commits at once."""
         self.local.now = now
         order = self.hosted[place].order
         instance = order.root()
@@ -106,7 +106,7 @@ class Engine:
     # From the network and the clock
 
     def receive(self, now: float, packet: Spoken) -> list[EngineAction]:
-        """A packet came. Whatever it holds, nothing is raised."""
+        """Handle an arriving packet. Never raises, whatever the packet holds."""
         local = self.local
         local.now = now
         member = local.roster.member_of[packet.src] if isinstance(packet, Message) else packet.member
@@ -117,7 +117,7 @@ class Engine:
         return self.actions(now)
 
     def tick(self, now: float) -> list[EngineAction]:
-        """Time has passed: heartbeats, repair, deaths."""
+        """Do what is due: heartbeats, repair, giving up requests that may die."""
         self.local.now = now
         if now >= self._tick_at:
             self.links.tick(now, self.awaited() if self.options.quiet else ())
@@ -128,19 +128,19 @@ class Engine:
         return self.actions(now)
 
     def suspect(self, now: float, member: int) -> list[EngineAction]:
-        """A member is taken for dead: hear nothing of it any more, and hand round what it said."""
+        """Suspect a member: ignore it from now on, and flush its messages to the other members."""
         self.local.now = now
         self.failures.suspect((member,))
         return self.actions(now)
 
     def view(self, now: float, members: Iterable[int]) -> list[EngineAction]:
-        """The group has agreed that these members are left: suspect all others."""
+        """The group has agreed that these members remain: suspect all others."""
         self.local.now = now
         self.failures.suspect(set(self.links.peers) - set(members))
         return self.actions(now)
 
     def close(self) -> list[Instance]:
-        """Stop: forget requests that wait and messages on their way. Returns the instances that were running."""
+        """Stop: drop waiting requests and messages in flight. Returns the instances that were running."""
         local = self.local
         running = list(local.running)
         for instance in running:
@@ -166,7 +166,7 @@ class Engine:
 
     @property
     def wake(self) -> float | None:
-        """When `tick` is wanted. It is worked out here, as several actions go by before a driver asks."""
+        """When `tick` has to be called. Computed only here, since a driver asks once for several actions."""
         self._rearm()
         return self._tick_at if self._is_awake else None
 
@@ -174,11 +174,11 @@ class Engine:
 
     @property
     def is_stirred(self) -> bool:
-        """Whether there are actions, or a message to ourselves that leads to some."""
+        """Whether there are actions to return, or messages to ourselves that may lead to some."""
         return bool(self.local.out or self.local.inbox)
 
     def blocked(self) -> list[tuple[int, Message, list[Instance]]]:
-        """Requests that wait, where, and the running instances they wait for."""
+        """The waiting requests, each with its place and the running instances that it waits for."""
         return [
             (hosted.place, entry.message, sorted(blockers, key=lambda each: each.start))
             for hosted in self.hosted.values()
@@ -187,8 +187,8 @@ class Engine:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing runs here, and no message of ours waits or is on its way. Requests of others that wait do not
-        count: there may always be more of them."""
+        """Whether nothing runs here, and no message of ours waits or is unacknowledged. Waiting requests of other members do
+        not count: there may always be more of them."""
         local = self.local
         return not (local.running or local.inbox or self.links.unacknowledged or self.links.own)
 
@@ -199,19 +199,19 @@ class Engine:
 
     @property
     def queued(self) -> int:
-        """Requests that wait."""
+        """The number of waiting requests."""
         return sum(len(hosted.queue) for hosted in self.incoming.queues)
 
     @property
     def undoable(self) -> int:
-        """Committed instances that somebody may still undo."""
+        """The number of calls here that their invokers may still abort, and of aborts that arrived before their requests."""
         return sum(len(hosted.asked) + len(hosted.cancelled) for hosted in self.hosted.values())
 
     def awaited(self) -> set[int]:
-        """Members whose clocks or messages something here waits for."""
+        """The members for whose clocks or messages requests or held answers here wait."""
         return self.incoming.unclear().union(self.links.peers if self.calls.holding else ())
 
-    # Each message to the part it is for
+    # Each message to the part that handles it
 
     def _take_from(self, member: int, packet: Spoken) -> None:
         local, links = self.local, self.links
@@ -235,7 +235,7 @@ class Engine:
                     self.failures.take_flush(packet)
 
     def _dispatch(self, message: Message) -> None:
-        """Hand a message to each place of ours that it is for."""
+        """Handle a message at each place of ours that is among its destinations."""
         local, kind = self.local, message.kind
         if self.options.announce and kind not in (RESPONSE, COMMIT) and local.is_ordered(message):
             self.links.show(message.ts, local.roster.members_at(message.dst))
@@ -255,7 +255,7 @@ class Engine:
     # Progress
 
     def _settle(self) -> None:
-        """Let everything happen that can."""
+        """Handle messages to ourselves, take answers and start requests, until no further progress is possible."""
         inbox, calls, links = self.local.inbox, self.calls, self.links
         while True:
             while inbox:
@@ -281,11 +281,11 @@ class Engine:
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether a request here waits for other members' clocks, or to be given up."""
+        """Whether requests or held answers here wait, or suspects have not been removed yet."""
         return bool(self.calls.holding or self.failures.suspects or self.incoming.queues)
 
 
 def _next_attempt(root: tuple[int, ...]) -> tuple[int, ...]:
-    """As old as the attempt before, but not its descendant."""
+    """The root in the path of a retry: as old as the previous attempt, but not its descendant."""
     clock, place, *rest = root
     return (clock, place, 0, (rest[1] if len(rest) == 2 else 0) + 1)

@@ -1,11 +1,11 @@
-"""Members that are gone: their last messages are handed round, then the others go on without them.
+"""Members that are gone: the others exchange their last messages, then go on without them.
 
-    suspect     ignore a member from now on; send all others the messages of it that went to several members
-    install     once all members that are left have done so, no message of it can still come: do not wait for its clock
+    suspect     ignore a member from now on; flush: send all others the messages of it that went to several members
+    install     once all remaining members have done so, no message of it can still arrive: do not wait for its clock
     bury        end the instances that depended on it; other copies of its objects send what it still had to send
 
-Two members that leave may be removed together here, and one after the other elsewhere. So every later message says how
-many members are gone, and waits at receivers that have removed fewer.
+Two members that leave may be removed together at one member, and one after the other at another. So every later message
+has the number of members that are gone, and waits at receivers that have removed fewer.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -22,7 +22,7 @@ from inga.objects.local import Local
 from inga.objects.speech import Speech
 
 AHEAD_MAX = 1 << 16
-"""Messages kept from members that have removed more members than we have."""
+"""The most messages that are kept from members that have removed more members than we have."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,7 +41,7 @@ class Failures:
         hear: Callable[[int, Message], None],
         settle: Callable[[], None],
     ) -> None:
-        """`hear` takes a message as if it had come from that member; `settle` lets everything happen that can."""
+        """`hear` handles a message as if it had arrived from that member; `settle` makes all progress that is possible."""
         self._local = local
         self._speech = speech
         self._early = early
@@ -52,10 +52,10 @@ class Failures:
         self._settle = settle
         self.suspects: set[int] = set()
         self._ahead: list[Message] = []  # from members that have removed more members than we have
-        self._flushed: dict[int, set[int]] = {}  # by member: the suspects whose messages it has handed round
+        self._flushed: dict[int, set[int]] = {}  # by member: the suspects whose messages it has flushed
 
     def suspect(self, members: Iterable[int]) -> None:
-        """These members are taken for dead: ignore them from now on, and hand round their messages."""
+        """Suspect these members: ignore them from now on, and flush their messages to the others."""
         local = self._local
         fresh = {member for member in members if member in local.links.peers} - self.suspects
         if not fresh:
@@ -68,8 +68,8 @@ class Failures:
         self._try_install()
 
     def is_ahead(self, message: Message) -> bool:
-        """Whether a message may depend on messages that are still to be handed round; then it is kept until those are here.
-        Beyond the bound it is dropped, and repaired later."""
+        """Whether a message may depend on messages of suspects that have not been flushed yet. It is kept until these are here;
+        beyond `AHEAD_MAX` it is dropped, and repaired later."""
         if message.view <= self._local.gone:
             return False
         if len(self._ahead) < AHEAD_MAX:
@@ -77,7 +77,7 @@ class Failures:
         return True
 
     def take_flush(self, flush: Flush) -> None:
-        """A member forwards the messages of the suspects that it has."""
+        """Handle a flush: a member forwards the messages of the suspects that it has."""
         local = self._local
         self._flushed.setdefault(flush.member, set()).update(flush.suspects)
         for message in flush.messages:
@@ -93,11 +93,11 @@ class Failures:
 
     @property
     def _others(self) -> list[int]:
-        """The members that are left, without ourselves."""
+        """The other members that are not suspected."""
         return [member for member in self._local.links.peers if member not in self.suspects]
 
     def _try_install(self) -> None:
-        """Once everybody left has flushed, nothing of the suspects can still come."""
+        """Remove the suspects once all remaining members have flushed: then no message of a suspect can still arrive."""
         local, gone = self._local, self.suspects
         if not gone or not all(gone <= self._flushed.get(member, set()) for member in self._others):
             return
@@ -108,7 +108,7 @@ class Failures:
         local.gone += len(gone)
         ahead, self._ahead = self._ahead, []
         self._hear_again(ahead, gone)  # a member that is gone now may have removed another one before us
-        self._settle()  # messages that were handed round count as received before their senders left
+        self._settle()  # flushed messages count as received before their senders left
         for member in sorted(gone):
             local.links.remove(member)
             local.alive.discard(member)
@@ -116,7 +116,7 @@ class Failures:
         self._hear_again(ahead, local.links.peers.keys() - self.suspects)
 
     def _hear_again(self, messages: list[Message], members: Set[int]) -> None:
-        """Take the messages of these members that were kept because they had removed more members than we had."""
+        """Handle the messages of these members that were kept because they had removed more members than we had."""
         for message in messages:
             member = self._local.roster.member_of[message.src]
             if member in members:
@@ -136,8 +136,9 @@ class Failures:
                 self._mourn(instance)
         for hosted in local.hosted.values():
             for asked in [each for each in hosted.asked.values() if each.stage is Stage.DONE]:
-                # The invoker is gone and has not said that it committed; other copies of the object may not have run
-                # this instance. No message gives the undoing a place in the order, so it goes before all that waits.
+                # The invoker is gone without a commit that any survivor has; other copies of the object may not have run
+                # this instance. No abort gives the undo a place in the order: it takes that of the request, before all
+                # conflicting requests that wait.
                 request = asked.run.request
                 assert request is not None
                 if not local.has_invoker(request):

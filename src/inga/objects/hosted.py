@@ -13,8 +13,8 @@ from inga.objects.roster import Roster
 from inga.objects.state import State
 
 REMEMBERED_MAX = 4096
-"""Calls and instances of each kind that a place remembers after their end or before their beginning, so that it can tell
-late messages about them from early ones."""
+"""The most calls and instances of each kind that a place remembers after their end or before their beginning, so that it can
+tell late messages about them from early ones."""
 
 
 class Stage(Enum):
@@ -24,12 +24,12 @@ class Stage(Enum):
     RUNNING = auto()
     DONE = auto()  # committed, and can be undone
     UNDOING = auto()
-    REFUSED = auto()  # aborted here, and its invoker has not said so yet
+    REFUSED = auto()  # answered with an abort; its invoker has not aborted it yet
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class HostedCall:
-    """A call that somebody waits for, as one place knows it."""
+    """A call with an answer, as one of the called places knows it."""
 
     __slots__ = ("_entry", "_instance", "stage")
 
@@ -74,8 +74,8 @@ class Hosted:
         self.order = Precedence(place, len(roster.places), relation, clock)
         self.queue = Queue(relation)
         self.state = State()
-        self.asked: dict[CallId, HostedCall] = {}  # calls that somebody waits for
-        self.cancelled: OrderedDict[CallId, int] = OrderedDict()  # aborted before they came, by that place
+        self.asked: dict[CallId, HostedCall] = {}  # calls with an answer: see `incoming`
+        self.cancelled: OrderedDict[CallId, int] = OrderedDict()  # aborted before they arrived, by that place
         # Of instances that several copies run, by the common beginning of the names of their calls: those that run,
         # those that have ended and whether they committed, and answers to those that have not begun.
         self.bases: dict[CallId, Instance] = {}
@@ -83,7 +83,7 @@ class Hosted:
         self.early: OrderedDict[CallId, list[Message]] = OrderedDict()
         self.disowned: OrderedDict[CallId, Message] = OrderedDict()  # answers to instances that have aborted
         self.unspoken: deque[Unspoken] = deque(maxlen=REMEMBERED_MAX)  # left to another copy of the object
-        # Calls of replicated invokers, of which another copy may ask again; with the instance, once it is final.
+        # Calls of replicated invokers, which another copy of the invoker may repeat; with the instance, once it is final.
         self.seen: OrderedDict[CallId, Instance | None] = OrderedDict()
 
 
@@ -94,7 +94,7 @@ def base_of(request: Message, object: int) -> CallId:
 
 
 def remember(memory: "OrderedDict[CallId, Any]", name: CallId, what: Any = None) -> None:
-    """Put something into one of the bounded memories; the oldest is forgotten."""
+    """Put an entry into one of the bounded memories; the oldest is dropped if there are too many."""
     memory[name] = what
     if len(memory) > REMEMBERED_MAX:
         memory.popitem(last=False)

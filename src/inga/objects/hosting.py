@@ -3,8 +3,8 @@
     objects={"hits": Counter}                          a copy at every member
     objects={"hits": (Counter, ["alice", "bob"])}      copies at these
 
-All members say the same, as they do of `members`. Besides, every member has a *mailbox*, through which plain
-messages come, in one order with everything else.
+All members declare the same objects, as they do with `members`. Besides, every member has a *mailbox*, which gets plain
+messages, in one order with the calls.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,7 +20,7 @@ MAILBOX = "@"
 """What the names of mailboxes begin with; the member's index follows."""
 
 MESSAGE, FREE = "message", "free"
-"""The methods of a mailbox: one is in order with others of its key, the other with nothing."""
+"""The methods of a mailbox: `message` is ordered with other messages of its key, `free` conflicts with nothing."""
 
 Objects = Mapping[Any, Any]
 """By the object's name, as users declare it: a class, or a class and the names of the members that have a copy."""
@@ -51,7 +51,7 @@ _ORDERED, _NOTHING = frozenset({MESSAGE}), frozenset[str]()
 
 def hosted(objects: Objects | None, names: Sequence[str], *, complete: bool = True) -> dict[str, Declared]:
     """The objects that users declare, checked. Unless `complete`, members with a copy may have left; an object of which
-    no copy is left is gone."""
+    no copy is left is then left out."""
     found = {}
     for name, said in (objects or {}).items():
         if not isinstance(name, str) or not name or "/" in name or name.startswith(MAILBOX):
@@ -76,7 +76,7 @@ def hosted(objects: Objects | None, names: Sequence[str], *, complete: bool = Tr
 
 
 def roster_of(objects: Mapping[str, Declared], members: int, *, total: bool = False) -> Roster:
-    """Clients, copies and mailboxes; with `total` all calls of one object conflict."""
+    """The roster of clients, copies and mailboxes; with `total` all calls of one object conflict."""
     relations: dict[str, tuple[ConflictRelation, Sequence[int]]] = {}
     for name, (cls, where) in objects.items():
         relations[name] = (Everything(*cls.methods) if total else cls.conflicts, where)
@@ -91,7 +91,7 @@ def mailbox(member: int) -> str:
 
 
 class Processes:
-    """How a trace numbers places: members first, as in the view, then copies of objects in the roster's order."""
+    """The process numbers of places in a trace: members first, as in the view, then copies in the roster's order."""
 
     def __init__(self, roster: Roster, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -106,7 +106,7 @@ class Processes:
                 self.names.append(roster.name(index, names))
 
     def vector(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """From places to processes."""
+        """A vector with an entry for each process, from one with an entry for each place."""
         found = [0] * len(self.names)
         for process, count in zip(self.of, counts, strict=True):
             if process is not None:
@@ -120,7 +120,7 @@ class Processes:
 
 
 class Layout:
-    """Everything that follows from a group's objects and members: the same at all of them, and in its trace."""
+    """The roster, processes and conflicts of a group, from its objects and members: the same at all members and in a trace."""
 
     def __init__(
         self,
@@ -132,12 +132,12 @@ class Layout:
         by_function: bool = False,
         complete: bool = True,
     ) -> None:
-        """Of plain messages: there are so many `keys`, or a function of the application gives them."""
+        """For plain messages: there are so many `keys`, or a function of the application computes them (`by_function`)."""
         self.hosted = hosted(objects, names, complete=complete)
         self.roster = roster_of(self.hosted, len(names), total=total)
         self.processes = Processes(self.roster, names)
         self.conflicts: dict[str, list[list[str]]] | None = None  # by process, as a manifest has them
-        # The same, of pairs that ask their arguments.
+        # The same for pairs whose conflicts depend on arguments.
         self.undecided: dict[str, list[list[str]]] | None = None
         if self.hosted:
             classes = {
@@ -154,7 +154,7 @@ class Layout:
 
     @property
     def copies(self) -> list[tuple[int, str]]:
-        """All copies in the order in which traces number them: whose, and of what."""
+        """The member and the object of each copy, in the order in which traces number the copies."""
         places = zip(self.roster.places, self.processes.of, strict=True)
         return [(member, name) for (member, name), process in places if process is not None and name]
 
@@ -170,12 +170,12 @@ class Layout:
 
 
 def key_label(key: Hashable) -> str:
-    """What traces call the method of a plain message: other keys have other names."""
+    """The name of a plain message's method in traces: a different one for each key."""
     return ANY_KEY.replace("*", repr(key))
 
 
 def _pairs(cls: type[ObjectClass], total: bool) -> list[list[str]]:
-    """The methods of which all calls conflict."""
+    """The pairs of methods of which all calls conflict."""
     if total:
         return [list(pair) for pair in combinations_with_replacement(sorted(cls.methods), 2)]
     asking = _asking(cls)
@@ -183,6 +183,6 @@ def _pairs(cls: type[ObjectClass], total: bool) -> list[list[str]]:
 
 
 def _asking(cls: type[ObjectClass]) -> list[list[str]]:
-    """The methods that ask their arguments: whether two calls conflict is not to be seen from a trace."""
+    """The pairs of methods whose conflicts depend on arguments, which a trace does not have."""
     asks = {name for name, method in cls.methods.items() if method.conflict_if is not None}
     return [pair for pair in cls.conflicts.pairs if asks.issuperset(pair)]

@@ -1,14 +1,15 @@
-"""The requests that come to the places of one member, until no further message about them can come.
+"""The requests to the places of one member, until no further message about them can arrive.
 
 A request whose invoker waits for the answer has a record, `HostedCall`, which is in one of these states:
 
     waiting     in the queue           start -> running      refused -> refused      abort -> gone
     running     an instance of ours    commit -> done        abort of its own -> refused      abort -> gone
     done        has committed          abort -> undoing      commit -> gone
-    undoing     its undoing waits or runs, and cannot fail: then it is gone
-    refused     was answered with an abort, and its invoker has not said so yet      abort -> gone
+    undoing     its undo waits or runs, and cannot fail: then it is gone
+    refused     was answered with an abort; its invoker has not aborted it yet       abort -> gone
 
-where `commit` and `abort` are what the invoker tells us. One-way requests wait and run without a record.
+where `commit` and `abort` are messages of the invoker, and *gone* means that there is no record any more. One-way
+requests wait and run without a record.
 
 A request waits until it is clear, first and ready, or starts at once if it conflicts with nothing. One that could
 wait for ever *dies*: of two that wait for each other the younger gives way.
@@ -37,19 +38,19 @@ from inga.objects.window import weight
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Incoming:
-    """All that is asked of one member."""
+    """All requests to one member's places."""
 
     def __init__(self, local: Local, speech: Speech, early: Early, endings: Endings) -> None:
         self._local = local
         self._speech = speech
         self._early = early
         self._endings = endings
-        self.queues: dict[Hosted, None] = {}  # places where something waits
+        self.queues: dict[Hosted, None] = {}  # places where requests wait
 
     # Requests
 
     def take(self, hosted: Hosted, request: Message) -> None:
-        """A request came."""
+        """Handle an arriving request."""
         local = self._local
         if request.call in hosted.cancelled:
             canceller = hosted.cancelled.pop(request.call)
@@ -77,20 +78,19 @@ class Incoming:
             self._start(hosted, entry)
 
     def _remember(self, hosted: Hosted, request: Message) -> None:
-        """Another copy of the invoker may ask again, or take back again what one has taken back."""
+        """Remember the call of a replicated invoker: another copy of it may repeat the request, or the abort of it."""
         if self._local.roster.is_replicated[request.src]:
             remember(hosted.seen, request.call)
 
     def give_up(self, hosted: Hosted, entry: QueueEntry) -> None:
-        """A member that called it is gone: refuse the request if a copy of the invoker is left to be told, else drop it."""
+        """Some caller in its lineage has no copy left: refuse the request if the invoker itself has one, else drop it."""
         if self._local.has_invoker(entry.message):
             self._refuse(hosted, entry, ORPHAN, "a member that called it is gone")
         else:
             self._cancel(hosted, entry)
 
     def _answer_again(self, hosted: Hosted, request: Message) -> None:
-        """A copy of the invoker repeats a call that another copy made before, and that has ended here, or was taken back
-        before it came: answer it again."""
+        """Answer a call again: a copy of the invoker repeats it, after it has ended here, or was aborted before it arrived."""
         if request.kind == ONE_WAY:
             return
         done = hosted.seen.get(request.call)
@@ -100,7 +100,7 @@ class Incoming:
             self._speech.answer_for(hosted, request, value=done.result)
 
     def _refuse(self, hosted: Hosted, entry: QueueEntry, reason: str, text: str) -> None:
-        """Answer a request without running it."""
+        """Answer a request with an abort, without running it."""
         request = entry.message
         hosted.queue.remove(entry)
         self._dequeued(entry)
@@ -117,7 +117,7 @@ class Incoming:
         self._early.forget(hosted, base_of(entry.message, hosted.object))
         self._local.note_at("cancel", hosted.place, entry.message)
 
-    # What the invoker tells
+    # Messages of the invoker
 
     def told_to_commit(self, hosted: Hosted, message: Message) -> None:
         for number in message.args:
@@ -151,7 +151,7 @@ class Incoming:
         else:
             self._start(hosted, entry)
 
-    # Instances begin
+    # Starting instances
 
     def start_one(self) -> bool:
         """Start one of the waiting requests, if any may start."""
@@ -167,7 +167,7 @@ class Incoming:
         return False
 
     def unclear(self) -> set[int]:
-        """Members for whose clocks a request waits."""
+        """The members for whose clocks requests here wait."""
         members: set[int] = set()
         for hosted in self.queues:
             key = hosted.queue.unclear
@@ -215,7 +215,7 @@ class Incoming:
     # Deadlock
 
     def let_die(self) -> None:
-        """Give up requests that have waited long enough for an older instance that waits itself."""
+        """Give up requests that have waited long enough for an older instance that waits for an answer itself."""
         for hosted in list(self.queues):
             oldest = hosted.queue.oldest()
             if oldest is None:
@@ -228,7 +228,7 @@ class Incoming:
                 self._refuse(hosted, entry, DEADLOCK, text)
 
     def _is_mortal(self, entry: QueueEntry) -> bool:
-        """Whether the request may be given up: an ancestor of it can block others, and it has waited long enough."""
+        """Whether the request may be given up: an instance in its lineage can block others, and it has waited long enough."""
         return (
             entry.message.holds
             and entry.undoes is None
@@ -238,7 +238,7 @@ class Incoming:
 
 
 def _doomed(hosted: Hosted, mortal: set[QueueEntry]) -> QueueEntry | None:
-    """One of these requests that waits for an older instance which waits itself, if there is any."""
+    """One of these requests that waits for an older instance which itself waits for an answer, if there is any."""
     if mortal:
         for entry, blockers in hosted.queue.blockers().items():
             if entry in mortal and any(each.unanswered and each.path < entry.path for each in blockers):

@@ -23,8 +23,8 @@ class Pending:
         self.first = first  # the body may go on with the first answer; the commit waits for all
         self.missing = set(dst)  # places that have not answered
         self.answers: dict[int, Any] = {}
-        self.alternatives: Alternatives | None = None  # it is one of several, of which one will do
-        self.dropped = False  # an alternative that has lost: its answer matters no more
+        self.alternatives: Alternatives | None = None  # of which this call is one
+        self.dropped = False  # an alternative that has lost or failed: its answers are ignored
         # Method, arguments.
         self.request: tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]] = ("", (), ())
 
@@ -46,7 +46,7 @@ class Alternatives:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Instance:
-    """What an object knows of one execution."""
+    """The state of one execution, at one place."""
 
     __slots__ = (
         "base",
@@ -77,7 +77,7 @@ class Instance:
         self.place = place
         self.start = start
         self.path = path
-        self.base = base  # of the names of its calls
+        self.base = base  # the common beginning of the names of its calls
         self.request = request  # None for a root
         self.call: Call = Call("") if request is None else Call(request.op, request.args, dict(request.named))
         self.copies: tuple[int, ...] = (place,)  # the places that run the same instance, this one among them
@@ -90,17 +90,17 @@ class Instance:
         self.number = 0  # calls so far
         self.calls: dict[CallId, Pending] = {}
         self.waits: AwaitedCalls | None = None
-        self.held: list[Message] = []  # answers that wait for others
+        self.held: list[Message] = []  # answers that other answers may still precede
         self.effects: list[Effect] = []
         self.status = RUNNING
         self.finished = False  # the body has ended
         self.result: Any = None
-        self.undoes: Instance | None = None  # the committed instance that this one takes back
+        self.undoes: Instance | None = None  # the committed instance that this one undoes
         self.data: Any = None  # set and used by the host, which runs the body
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits for its outcome."""
+        """Whether its invoker waits for its outcome."""
         return self.request is not None and self.request.kind in "sa"
 
     @property
@@ -108,7 +108,7 @@ class Instance:
         return any(call.missing and not call.dropped for call in self.calls.values())
 
     def is_ancestor_of(self, path: Path) -> bool:
-        """Whether this instance made the call with that path, directly or through others. An undoing makes no calls."""
+        """Whether this instance made the call with that path, directly or through others. An instance that undoes another makes none."""
         mine = self.path
         return self.undoes is None and len(path) > len(mine) and path[: len(mine)] == mine
 

@@ -1,9 +1,9 @@
-"""Bodies of methods, run without I/O: a coroutine is sent what it waits for, and waits for calls and pauses alone.
+"""Runs the bodies of methods without I/O: each is a coroutine that waits for calls and pauses alone.
 
-`Host` is one member's objects with everything that runs in them. A driver gives it packets and time, and gets what to
-send, when to wake it, and how roots ended.
+`Host` is one member's objects with the instances that run in them. A driver gives it packets and the time, and gets the
+messages to send, when to wake it, and how roots ended.
 
-A body may also wait for something of the driver's, such as an asyncio future, if the driver says how: see `foreign`.
+A body may also wait for an awaitable of the driver, such as an asyncio future, if the driver supports that: see `foreign`.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
@@ -30,14 +30,14 @@ Body = Callable[["InstanceContext"], Awaitable[Any]]
 RootDone = Callable[["Root"], None]
 
 PAUSE_MAX = 1_000_000
-"""Seconds of one pause. An object waits as long, and everything that conflicts with it."""
+"""The longest pause, in seconds. All requests that conflict with the instance wait as long."""
 
 NESTED_MAX = 256
-"""Calls within calls. Each makes the lineage longer, which travels with every request."""
+"""How deep calls may be nested. Each level makes the lineage longer, which travels with every request."""
 
 
 class InvocationAborted(RemoteError):
-    """A call, or a whole root, came to nothing. `reason` is one of fail, child, deadlock, gone, orphan."""
+    """A call, or a whole root, has aborted. `reason` is one of fail, child, deadlock, gone, orphan."""
 
     def __init__(self, reason: str, text: str = "") -> None:
         super().__init__(text or reason)
@@ -46,7 +46,7 @@ class InvocationAborted(RemoteError):
 
 
 class Root:
-    """A transaction of a client: how it goes, and how it ended."""
+    """A transaction of a client, and how it ended."""
 
     __slots__ = ("body", "done", "error", "instance", "result", "when_done")
 
@@ -60,7 +60,7 @@ class Root:
 
 
 class _Waited(NamedTuple):
-    """What a body hands up to be waited for."""
+    """Yielded by a body that waits for all of these calls, or for any of them."""
 
     calls: Sequence[Pending]
     any: bool
@@ -86,17 +86,17 @@ class Handle:
 
     @property
     def result(self) -> Any:
-        """What came out of it, once it is awaited."""
+        """The result, once the call has been awaited."""
         return self._shape.result(self.call.answers)
 
 
 class InstanceContext:
-    """What a body is given: its way to change the state, to other objects, and to wait.
+    """What a body uses to change the state, to call other objects, and to wait.
 
-    `target` is the name of an object, or several names. Of a replicated object all copies run the method; the result
-    is that of its first copy, with `answers="all"` a list of all. Of several objects it is a list, one for each. With
-    `first=True` the body goes on with the first answer; the instance still commits only when all have answered. A
-    method that has parameters of these names is given them instead.
+    `target` is the name of an object, or several names. All copies of a replicated object run the method; the result
+    is that of its first copy, with `answers="all"` a list of all. For several objects it is a list, one for each. With
+    `first=True` the body goes on with the first answer; the instance still commits only when all have answered. If the
+    method itself has parameters of these names, the arguments are passed to it instead.
     """
 
     __slots__ = ("_host", "_instance")
@@ -107,7 +107,7 @@ class InstanceContext:
 
     @property
     def state(self) -> Any:
-        """Of the object, as committed; None for a root."""
+        """The committed state of the object; None for a root."""
         return self._host.engine.hosted[self._instance.place].state.value
 
     @state.setter
@@ -127,7 +127,7 @@ class InstanceContext:
         return self.make(self._host.calling.check(ASYNCHRONOUS, target, op, args, named))
 
     def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
-        """Call without an answer; what is called stands on its own."""
+        """Call without an answer. The called instance is a root of its own: it is not undone if this one aborts."""
         self.make(self._host.calling.check(ONE_WAY, target, op, args, named))
 
     async def all(self, *calls: Handle) -> list[Any]:
@@ -136,8 +136,8 @@ class InstanceContext:
         return [each.result for each in calls]
 
     async def any(self, *calls: Handle) -> Any:
-        """Wait for the first of these that commits; the others are taken back. Start them for this: if one aborts
-        while nobody waits for it in this way, the instance aborts."""
+        """Wait for the first of these that commits; the others are undone. Pass it calls that were just started: if one
+        aborts while it is not awaited by `any`, the instance aborts."""
         if not calls:
             raise UsageError("any() needs at least one call to wait for")
         winner = await _Yield(_Waited([each.call for each in calls], True))
@@ -149,7 +149,7 @@ class InstanceContext:
         await _Yield(_Paused(seconds))
 
     def make(self, invocation: Invocation) -> Handle:
-        """Make a call that was checked."""
+        """Make a call that has been checked."""
         host, instance = self._host, self._instance
         if len(instance.path) > 2 * NESTED_MAX:
             raise UsageError(
@@ -165,7 +165,7 @@ class InstanceContext:
 
 
 class _Yield:
-    """Hands a wish up to the host, and gives back what it is answered with."""
+    """Yields a wish, to wait for calls or to pause, to the host, and returns the value with which the host resumes the body."""
 
     __slots__ = ("_wish",)
 
@@ -191,7 +191,7 @@ class _Task:
 
 
 class Host:
-    """The objects of one member, and everything that runs in them."""
+    """The objects of one member, and the instances that run in them."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class Host:
         self.calling = Calling(roster, classes, self.engine.options.room, closed)
         self.foreign: Callable[[Any, Instance], None] | None = None
         """Called with an awaitable of the driver, such as an asyncio future, and the instance that waits for it: it arranges
-        that `resume` is called when that is done. Without it, a body that waits for such a thing fails."""
+        that `resume` is called when the awaitable is done. Without it, a body that waits for one fails."""
         self._mail = mail or {}
         self._targets: dict[int, ObjectClass] = {}
         self._pauses: list[tuple[float, int, Instance]] = []
@@ -227,8 +227,9 @@ class Host:
                 hosted.state = State(target.initial())
 
     def check_invoker(self, instance: Instance, places: tuple[int, ...]) -> None:
-        """UsageError if copies of the caller's object are at members that what it calls does not wait for. At such a member
-        `calling` refuses the call; this refuses it at the other copies, too, since they have to do the same."""
+        """Raise UsageError if some copies of the caller's object are at members that `members_invoking` does not name for a
+        called object. At those members `calling` refuses the call; here the other copies refuse it, since all have to do
+        the same."""
         roster = self.roster
         for name, members in self._invoking.items():
             is_called = not set(places).isdisjoint(roster.copies[name])
@@ -242,7 +243,7 @@ class Host:
     # What drivers do
 
     def receive(self, now: float, packets: Iterable[Spoken]) -> list[Transmit]:
-        """Packets came."""
+        """Handle arriving packets."""
         sends: list[Transmit] = []
         has_run = False
         for packet in packets:
@@ -267,8 +268,8 @@ class Host:
         at: int | None = None,
         retry_of: Root | None = None,
     ) -> Root:
-        """Start a root, as the member's client or at another place of ours; what it sends comes from `sends`. `done`
-        is called when it has ended. A retry stays as old as the root it is one of."""
+        """Start a root, as the member's client or at another place of ours; `sends` returns its messages. `done` is called
+        when it has ended. A retry is as old as the root that it repeats."""
         place = self.roster.client(self.engine.me) if at is None else at
         path = None if retry_of is None else retry_of.instance.path
         instance = self.engine.begin(now, place, retry_of=path)
@@ -276,18 +277,18 @@ class Host:
         return root
 
     def tell(self, now: float, dst: tuple[int, ...], op: str, *args: Any) -> None:
-        """Send one request of our client that nobody answers; it comes from `sends`."""
+        """Send one request of our client that has no answer; `sends` returns it."""
         self.engine.tell(now, self.roster.client(self.engine.me), dst, op, args)
 
     def sends(self, now: float, actions: Sequence[EngineAction] = ()) -> list[Transmit]:
-        """Do what the engine wants, these first, until it wants nothing more: what is to be sent since the last time."""
+        """Carry out these actions, then those of the engine until it has none left. Returns the messages to send."""
         sends: list[Transmit] = []
         while self._act(actions or self.engine.actions(now), sends):
             actions = ()
         return sends
 
     def resume(self, now: float, instance: Instance) -> list[Transmit]:
-        """Something `foreign` that the instance waited for is done."""
+        """Continue an instance: the `foreign` awaitable that it waited for is done."""
         self.engine.local.now = now
         if instance.status == RUNNING:
             self._step(instance, None)
@@ -308,15 +309,15 @@ class Host:
         return self.sends(now)
 
     def suspect(self, now: float, member: int) -> list[Transmit]:
-        """A member is taken for dead."""
+        """Suspect a member."""
         return self.sends(now, self.engine.suspect(now, member))
 
     def view(self, now: float, members: Iterable[int]) -> list[Transmit]:
-        """Only these are left."""
+        """Only these members remain."""
         return self.sends(now, self.engine.view(now, members))
 
     def close(self, why: str) -> None:
-        """There are no objects any more: whatever runs ends here, and whoever waits for a root is told why."""
+        """End everything that runs, since the objects end; all roots end with a UsageError of this text."""
         for instance, root in list(self._roots.items()):
             _close(root, instance, None, UsageError(why))
         self._roots.clear()
@@ -329,7 +330,7 @@ class Host:
 
     @property
     def wake(self) -> float | None:
-        """When `tick` is wanted."""
+        """When `tick` has to be called."""
         while self._pauses and self._pauses[0][2].status != RUNNING:
             heappop(self._pauses)
         wake = self.engine.wake
@@ -339,7 +340,7 @@ class Host:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs, waits or is on its way from here."""
+        """Whether nothing runs or waits here, and no message of ours is in flight."""
         return self.engine.idle
 
     def state(self, name: str) -> Any:
@@ -356,24 +357,24 @@ class Host:
         }
 
     def restore(self, name: str, value: Any) -> None:
-        """Our copy of that object, if we have one, begins with this state."""
+        """Set the state of our copy of that object, if we have one, and forget what could be undone."""
         for place in self._targets:
             if self.roster.places[place].object == name:
                 self.engine.hosted[place].state = State(value)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is under way here, nor could be undone."""
+        """Whether nothing is under way here, and nothing can be undone any more."""
         engine = self.engine
         if not engine.idle or engine.failures.suspects:
             return False
         # Refused calls wait for the abort of their invoker, which may be gone; there is nothing left to undo.
         return all(call.stage is Stage.REFUSED for h in engine.hosted.values() for call in h.asked.values())
 
-    # What the engine wants done
+    # Actions of the engine
 
     def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> bool:
-        """Do it; whether the engine may want more then, because a body went on or ended."""
+        """Carry out actions. Returns whether the engine may have more then, because a body went on or ended."""
         has_run = False
         for action in actions:
             if isinstance(action, Transmit):
@@ -402,7 +403,7 @@ class Host:
                 coroutine = root.body(context)
             else:
                 coroutine = self._body(instance, target, context)
-        except Exception as error:  # arguments that do not fit, a method that is not there
+        except Exception as error:  # arguments that do not fit, a missing method
             coroutine = _raising(error)
         instance.data = _Task(_as_coroutine(coroutine), target, root)
         self._step(instance, None)
@@ -415,12 +416,12 @@ class Host:
             raise UsageError("a client has no methods: call those of an object")
         method = find_method(type(target), self.roster.places[instance.place].object, op)
         if instance.undoes is not None:
-            # Another copy may have been told to abort before it began. Undone has to equal never begun, so copies of
-            # replicated objects take the effects out, whatever came after them.
+            # Another copy may have got the abort before the instance began. An undone instance has to leave the same state
+            # as one that never began, so replicated objects remove its effects, whatever came after them.
             if method.undo is None or self.roster.is_replicated[instance.place]:
                 raise Abort
             method = target.methods[method.undo]
-        # Others here may have got the same.
+        # Copies: other instances at this member may have got the same values.
         body: Awaitable[Any] = method.function(target, context, *copied(args), **copied(dict(named)))
         return body
 
@@ -435,7 +436,7 @@ class Host:
             self._finish(instance, end.value)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a driver's own kind of cancellation, too
+        except BaseException as error:  # including a driver's own kind of cancellation
             task.error = error
             self.engine.endings.fail(instance, error_text(error))
         else:
@@ -458,7 +459,7 @@ class Host:
         if isinstance(wish, _Waited):
             if all(instance.calls.get(call.id) is call for call in wish.calls):
                 self.engine.calls.wait(instance, wish.calls, any=wish.any)
-            else:  # which would never let it go on
+            else:  # the body would wait for ever
                 self.engine.endings.fail(instance, "a body waits for calls of its own, and not for another's")
         elif isinstance(wish, _Paused):
             self._paused += 1
@@ -483,7 +484,7 @@ class Host:
 
 
 def _check_pause(seconds: object) -> None:
-    """All bodies of a member share one timer: a value that is no time must not get there."""
+    """Raise UsageError for an invalid pause: it must not get into the heap of times, which all bodies of a member share."""
     if not isinstance(seconds, int | float) or not 0 <= seconds <= PAUSE_MAX:
         raise UsageError(f"a pause is a number of seconds from 0 to {PAUSE_MAX}, not {seconds!r}")
 
@@ -501,7 +502,7 @@ def _end(coroutine: Coroutine[Any, Any, Any], error: InvocationAborted) -> None:
         coroutine.close()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # whatever it makes of it
+    except BaseException:  # whatever the body does with the error
         return
 
 

@@ -1,9 +1,9 @@
-"""Copies of objects at a member that joined: their states come from members that had a copy before.
+"""Copies of objects at a newcomer: their states come from members that had a copy before.
 
-Every member that was there before keeps the states with which the view began, and hands them over when asked, until each
-newcomer has all that it lacks; so does a newcomer, once it has them. So long the packets that it receives wait: they are
-calls on those states. Where nobody who was there before has a copy, and several newcomers are to have one, they need each
-other's, as each may have come back with one of its own.
+Every member of the previous view keeps the states with which the view began, and hands them over when asked, until each
+newcomer has all that it lacks. A newcomer does the same with each state that it has got. Until it has all of them it keeps
+the packets that it receives: they are calls on those states. If no member of the previous view has a copy of an object, and
+several newcomers are to have one, they need each other's state, since each may have come back with one of its own.
 """
 
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ class LateCopies:
         self, host: Host, me: int, view: View, objects: Mapping[str, Declared], since: Mapping[str, int]
     ) -> None:
         """`since`: for objects of which we had a copy, the latest view in which we had its state."""
-        self.missing: dict[str, Lack] = {}  # objects whose state has not come
+        self.missing: dict[str, Lack] = {}  # objects whose state has not arrived
         self._host = host
         self._me = view.names[me]
         self._number = view.number
         self._since = since
-        self._early: list[Packet] = []  # packets that came before the states that they are about
+        self._early: list[Packet] = []  # packets that arrived before all states had
         self._incomplete: set[int] = set()  # other newcomers that lack something
         old = {member for member, name in enumerate(view.names) if name not in view.joined}
         if view.attempt:
@@ -39,11 +39,11 @@ class LateCopies:
                 holders = [member for member in where if member in old]
                 others = [member for member in where if member not in old and member != me]
                 if not holders and len(where) < 2:
-                    continue  # there is nobody to agree with
+                    continue  # there is no other copy to agree with
                 self._incomplete.update(others)
                 if me in where and me not in old:
                     self.missing[name] = Lack(holders, others, since.get(name, 0))
-        # As they were when the view began, or as they came.
+        # The states to hand over: as they were when the view began, or as we received them.
         self._given = host.states() if self._incomplete and me in old else {}
 
     def had(self) -> dict[str, int]:
@@ -66,7 +66,7 @@ class LateCopies:
         return bytes(out)
 
     def complete(self, member: int) -> None:
-        """A newcomer has everything, or is gone: what was kept is let go once nobody lacks anything any more."""
+        """A newcomer has all states, or is gone. Once no newcomer lacks a state, those that were kept are dropped."""
         self._incomplete.discard(member)
         if not self._incomplete:
             self._given.clear()
@@ -76,8 +76,8 @@ class LateCopies:
         return self._incomplete if self._given else set()
 
     def take_over(self, name: str, state: bytes | None) -> list[Packet]:
-        """A state has come, or will not come, and ours goes on. If it was the last one, the packets that waited are returned;
-        WireError if it cannot be read."""
+        """Take over a state; None: no member can hand it over any more, and our own state remains. If it was the last one that
+        was missing, returns the packets that were kept. WireError if the state cannot be read."""
         if self.missing.pop(name, None) is None:
             return []
         if state is not None:

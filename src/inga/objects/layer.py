@@ -1,14 +1,14 @@
 """Objects and plain messages in one order, as a layer of a stack: `object` and `total`.
 
-What objects say to each other goes down as data, which `reliable` repairs, cuts and keeps within its window;
+Messages between objects go down as data, which the layers below repair, fragment and keep within a window;
 heartbeats and announcements are packets of this layer's kind, which may be lost. `BareObjects` needs nothing from
-below: the engine numbers, keeps and repeats by itself.
+below: its engine numbers messages, keeps copies and sends them again by itself.
 
-A plain message is a one-way request to the mailboxes of its destinations, begun by the application as a client. It
-is delivered when it starts there: at once if nothing is in order with it, otherwise once nothing that comes before
-it can still arrive. Our own comes back at its place if we want it.
+A plain message is a one-way request to the mailboxes of its destinations, by the application as a client. It is
+delivered when it starts there: at once if it conflicts with nothing, otherwise once no message that precedes it in
+the order can still arrive. With `echo` our own messages are delivered to us, too, at their place in the order.
 
-Drivers call objects by `host`, and let the stack get ready.
+Drivers check calls with `host.calling`, start roots with `begin`, and call the stack's `ready` afterwards.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -42,23 +42,23 @@ from inga.wire.invocation import decode, enclose, enclosed, encode
 from inga.wire.value import copied, put
 
 HELD_MAX = QUEUE_MIN // 2
-"""Bytes that this layer reports as held, at most: enough to be noticed, too few to close senders' windows by themselves.
-The windows of objects bound how much waits here; the messages for which it waits may be in a queue of another member's
-`flow`, and must not be kept there because of it."""
+"""The most bytes that this layer reports as held: enough to be noticed, too few to close senders' windows by themselves.
+The windows of objects already bound how much waits here. The messages that held requests wait for may be queued in another
+member's `flow`, which must not keep them back because of what is held here."""
 
 CLOSES_WITHIN = 1.0
-"""Seconds that calls have to end once the view is to change; then those that we began are aborted."""
+"""Seconds that our roots have to end once the view is being closed; then those that still run are aborted."""
 
 HEAD, HEAD_OF_PLACE = 512, 8
-"""Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
-not nested very deep."""
+"""Bytes that a call takes besides its arguments or result, and bytes for each place of the group: enough for calls that
+are not nested very deep."""
 
 SHARED_MAX = 512
-"""Bytes of a message for some members that all get to see: it costs them less than the headers that they get else, by which
-they know that they have missed nothing."""
+"""The most bytes of a message for some members that is sent to all: skipping it costs the others less than the header that
+they would otherwise get, so that they miss no number."""
 
 KEY_MAX = 256
-"""Bytes of a key, which travels with every bundle of messages and has to leave room for them in a datagram."""
+"""The most bytes of a key, which travels with every bundle of messages and has to leave room for them in a datagram."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -69,7 +69,7 @@ class ObjectOrder(Unordered):
     id = 6
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo"})
-    reliable: ClassVar[bool] = True  # what is below loses nothing
+    reliable: ClassVar[bool] = True  # the layers below lose nothing
     partition = "primary"
     no_gate = "what it holds has no place yet that members agree on"
     settings: ClassVar[type[ObjectSettings]] = ObjectSettings
@@ -86,9 +86,9 @@ class ObjectOrder(Unordered):
         queue_max: int = 16 << 20,
         **said: Any,
     ) -> None:
-        """`objects` are those of the group, as `hosting` has them. `total`: everything conflicts. `crowded`: below,
-        heartbeats wait with everything else, so none is added to those that do. `queue_max`: unread bytes above which
-        senders wait, where nothing below sees to that. The rest are `settings`."""
+        """`objects` are those of the group, as in `hosting`. `total`: everything conflicts. `crowded`: the layers below queue
+        heartbeats behind other packets, so while a window is closed heartbeats are dropped here. `queue_max`: unread bytes
+        above which senders wait; for `BareObjects`, which has no other layer for that. The rest are `settings`."""
         super().__init__(echo=echo)
         made = settle(ObjectSettings, self.name, said)
         self.objects = objects
@@ -96,7 +96,7 @@ class ObjectOrder(Unordered):
         self.crowded = crowded
         self.keyed = not total and (made.key is not None or made.keys is not None)
         self._keys = made.keys
-        # Which other messages a message is in order with.
+        # The key of a message: messages of equal keys are ordered with each other.
         self.key_of = _dealt(made.keys if self.keyed else None)
         self.key_max = 0  # bytes of a message's key
         if self.keyed and made.key is not None:
@@ -110,11 +110,11 @@ class ObjectOrder(Unordered):
                     f"members_invoking is for objects under order='object', not for {name!r}; there are {known}"
                 )
         self._unread = Unread(queue_max)
-        self.rows = ObjectRows()  # what traces say of our objects
-        self.latest: Packet | None = None  # what carried the last bundle
+        self.rows = ObjectRows()
+        self.latest: Packet | None = None  # the packet that carried the last bundle
         self.key: Any = 0  # of the bundle that is being passed down
-        self._inherited: dict[str, Any] = {}  # states of the view before
-        self._since: dict[str, int] = {}  # of these, the latest view in which each was the group's
+        self._inherited: dict[str, Any] = {}  # the states of our copies at the end of the previous view
+        self._since: dict[str, int] = {}  # by object, the latest view in which our copy had the group's state
 
     def view(self, view: View) -> None:
         super().view(view)
@@ -125,10 +125,10 @@ class ObjectOrder(Unordered):
         self._mail = Mail(self.roster, self.me, view.number, len(view))
         self._others = tuple(self.stack.others)
         self._has_room, self.held = True, 0
-        self._is_over = False  # the view has ended: nothing of it leaves any more
-        self._repaired = 0  # packets that the engine has sent again, as counted
+        self._is_over = False  # the view has ended: no message of it is sent any more
+        self._repaired = 0  # packets that the engine has sent again, as far as the stack has counted them
         self.begun = 0
-        self._passed = 0  # packets of data passed down: their number tells pieces of different packets apart
+        self._passed = 0  # data packets passed down; the number tells fragments of different packets apart
         self._outbox = Outbox(self._others, self.stack.wire.body_max)
         classes = {name: each.cls for name, each in self.hosted.items()}
         self.host = Host(
@@ -156,12 +156,12 @@ class ObjectOrder(Unordered):
         return wake if self._closes_by == NEVER else min(self._closes_by, wake or NEVER)
 
     def inherit(self, before: Layer) -> None:
-        """The view changes: objects have the state that they had."""
+        """Take over the states of our objects from the previous view."""
         if isinstance(before, ObjectOrder):
             self._inherited = before.host.states()
             self._since = before._late.had()
 
-    # State for those who join
+    # State for newcomers
 
     def lacks(self) -> dict[str, Lack]:
         return self._late.missing
@@ -186,7 +186,7 @@ class ObjectOrder(Unordered):
             self.stack.review()
 
     def closing(self) -> None:
-        """No call begins any more; those under way have some time to end."""
+        """The view is being closed: no root begins any more, and those that run have `CLOSES_WITHIN` to end."""
         self._closes_by = self.stack.now + CLOSES_WITHIN
 
     def record(self, book: Book) -> None:
@@ -198,7 +198,7 @@ class ObjectOrder(Unordered):
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
-        """One request for all destinations of a packet. Its key is that of the bundle which is being passed down."""
+        """Send each packet as one request to all its destinations, with the key of the bundle that is being passed down."""
         me, op = self.me, MESSAGE if self.key is not None else FREE
         for packet in batch:
             self._number(packet)
@@ -212,7 +212,7 @@ class ObjectOrder(Unordered):
             self._act(self.host.sends(self.stack.now), packet)
 
     def turn(self) -> None:
-        """Roots may have begun since. What was said in this turn leaves."""
+        """Send the messages of this turn, including those of roots that have begun since the last one."""
         if self.host.engine.is_stirred:
             self._act(self.host.sends(self.stack.now))
         if self._is_over:
@@ -232,13 +232,13 @@ class ObjectOrder(Unordered):
     def tick(self, now: float) -> None:
         if now >= self._closes_by:
             self._closes_by = NEVER
-            if self.stack.closing:  # else the change was refused
+            if self.stack.closing:  # otherwise the view change was refused
                 why = "it takes too long: the view of the group changes, and waits for it"
                 self._act(self.host.cancel_all(now, why))
         self._act(self.host.tick(now))
 
     def _act(self, sends: Iterable[Transmit], origin: Packet | None = None) -> None:
-        """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
+        """Send the messages of the host. `origin` is the packet of the application that caused them."""
         if self._is_over:
             return
         for members, spoken in sends:
@@ -248,7 +248,7 @@ class ObjectOrder(Unordered):
                 self._outbox.add_lossy(members, spoken)
         links = self.host.engine.links
         if links.repaired > self._repaired:
-            if not self.stack.is_homeless:  # else nothing of it leaves
+            if not self.stack.is_homeless:  # otherwise none of them was sent
                 self.stack.counts["repair"] += links.repaired - self._repaired
             self._repaired = links.repaired
         if links.weighed:
@@ -261,8 +261,8 @@ class ObjectOrder(Unordered):
                 self.stack.review()
 
     def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
-        """Let it leave at the end of this turn with all else that is said in it, or by itself: a plain message, which is a
-        bundle already, and what is long and not for all."""
+        """Send a message at the end of this turn, in one packet with the turn's other messages. A plain message, which is a
+        bundle already, and a long message that is not for all members leave at once, in packets of their own."""
         if origin is not None or (len(spoken) > SHARED_MAX and len(members) < len(self._others)):
             self._pass_on(members, enclose(spoken), origin)
         elif full := self._outbox.add(members, spoken):
@@ -283,7 +283,7 @@ class ObjectOrder(Unordered):
     # Objects: what drivers do
 
     def begin(self, body: Body, done: RootDone | None = None, *, retry_of: Root | None = None) -> Root:
-        """Start a root of our client; `done` is called when it has ended. While the view changes none begins."""
+        """Start a root of our client; `done` is called when it has ended. Raises `WouldBlock` unless `may_begin`."""
         if not self.may_begin:
             raise WouldBlock("the view of the group changes")
         root = self.host.begin(self.stack.now, body, done, retry_of=retry_of)
@@ -296,11 +296,11 @@ class ObjectOrder(Unordered):
         return not (self.stack.closing or self._late.missing or self._is_over)
 
     def cancel(self, root: Root, text: str) -> None:
-        """Abort a root, and take back what it did."""
+        """Abort a root, and have its calls undone."""
         self._act(self.host.cancel(self.stack.now, root, text))
 
     def resume(self, instance: Instance) -> None:
-        """Something of the driver's that an instance waited for is done."""
+        """Continue an instance: the awaitable of the driver that it waited for is done."""
         self._act(self.host.resume(self.stack.now, instance))
 
     # Receiving
@@ -337,7 +337,7 @@ class ObjectOrder(Unordered):
             self._act(self.host.receive(self.stack.now, heard))
 
     def _deliver(self, request: Message) -> None:
-        """A plain message may be delivered now."""
+        """Release a plain message: its request has started at our mailbox."""
         opened = self._mail.open(request)
         if opened is None:
             self.stack.reject("malformed")
@@ -350,7 +350,8 @@ class ObjectOrder(Unordered):
     def _row(
         self, step: str, packet: Packet, messages: int, *, dst: int | None = None, op: str | None = None
     ) -> None:
-        """Where copies of objects have rows too, vectors have entries for them, and destinations are members alone."""
+        """Write a row. In a group with objects the copies have rows, too: then vectors have entries for them, and a send to
+        all lists the other members as its destinations."""
         stack = self.stack
         if stack.trace is None:
             return
@@ -372,8 +373,8 @@ class ObjectOrder(Unordered):
 
     @property
     def waiting(self) -> int:
-        """No message is kept back here for longer than a turn, since a closed window stops the application; but while the view is
-        closed, instances that run here may still send."""
+        """The number of messages kept back: those of this turn, since a closed window stops the application. While the view is
+        being closed there is one more if calls are under way here, which may still send."""
         is_busy = self.stack.closing and bool(self._late.missing or not self.host.is_over)
         return self._outbox.waiting + int(is_busy)
 
@@ -397,18 +398,18 @@ class ObjectOrder(Unordered):
 
     @property
     def settled(self) -> bool:
-        # Newcomers that still fetch a state may have it from nobody else.
+        # Newcomers that still fetch a state may depend on us for it.
         return self.host.engine.settled and not self._outbox.waiting and not self._late.incomplete()
 
     def sent(self) -> list[int]:
-        """Our own count is of all messages, whether they come back or not."""
+        """By member, how many messages we have sent to it; for ourselves all our messages, whether they are echoed or not."""
         return [self._numbered if m == self.me else told for m, told in enumerate(self._mail.told)]
 
     def has(self, counts: list[int]) -> bool:
         return self._mail.has(counts) and not self._late.missing and self.host.is_over
 
     def closed(self) -> None:
-        """What still runs ends with the view."""
+        """The view has ended: end everything that still runs."""
         self._is_over = True
         self.host.close("the view of the group has changed")
 
@@ -418,14 +419,14 @@ class ObjectOrder(Unordered):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class BareObjects(ObjectOrder):
-    """The same over bare datagrams."""
+    """The same layer over bare datagrams, which may be lost."""
 
     requires = frozenset()
     provides = frozenset({"reliable", "fifo"})
     reliable = False
 
     def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
-        """Nobody who is not meant gets anything."""
+        """Send a message to its destinations alone."""
         self._pass_on(members, enclose(spoken), origin)
 
     def taken(self, packets: list[Packet]) -> None:
@@ -444,12 +445,12 @@ class BareObjects(ObjectOrder):
         super()._take(packets)
 
     def _look_at_queue(self) -> None:
-        """Nothing below lets senders wait if our application does not read: this layer does."""
+        """Make senders wait while our application does not read, since no layer below does that."""
         queued = queued_in(self.stack)
         self.host.engine.links.read(queued if self._unread.is_behind(queued) else 0)
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
-        """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""
+        """Send one datagram if the message is for all others, else one to each. Larger messages were cut above."""
         self._passed += 1
         for packet in _packets(self, members, body, DATA):
             packet.seq = self._passed
@@ -457,8 +458,8 @@ class BareObjects(ObjectOrder):
 
 
 def _packets(layer: ObjectOrder, members: tuple[int, ...], body: bytes, kind: int) -> Iterator[Packet]:
-    """One packet if it is for all other members, else one for each, with its destination: the layers below may know only
-    how to send to all."""
+    """One packet if it is for all other members, else one addressed to each: the layers below may be unable to send to
+    a subset."""
     stack = layer.stack
     for member in (None,) if len(members) == len(stack.others) else members:
         packet = Packet(stack.me, stack.view.number, body, kind=kind)
@@ -467,7 +468,7 @@ def _packets(layer: ObjectOrder, members: tuple[int, ...], body: bytes, kind: in
 
 
 def _room(body_max: int, places: int) -> int:
-    """Bytes of a call that is one datagram; plain messages were cut to size above."""
+    """The bytes of arguments or of a result for which a datagram has room; plain messages were cut to size above."""
     return max(body_max - HEAD - HEAD_OF_PLACE * places, body_max // 4)
 
 
@@ -483,7 +484,7 @@ def _dealt(keys: int | None) -> KeyFunction:
 
 
 def _checked(key_of: KeyFunction) -> KeyFunction:
-    """The application's key function; whatever it does wrong is raised where the application sends."""
+    """The application's key function with checks: if it fails, the application's `send` raises UsageError."""
 
     def checked(payload: bytes) -> Hashable:
         out = bytearray()

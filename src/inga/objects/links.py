@@ -1,16 +1,18 @@
-"""What one member knows of its pairs with the others: numbers, gaps, clocks.
+"""The links between one member and each of the others: numbers, gaps, clocks.
 
-    send         each message to a member takes the next number of that pair; a copy is kept until it is acknowledged
-    receive      whatever is new is passed on at once, out of order too; a gap is asked for, each number once in delta
-    heartbeat    every delta: our clock, how many messages there were, how many of theirs are here
-    again        a copy not acknowledged for two delta is sent once more; to a member of which nothing new comes, and
-                 so for everything that is repeated, later each time
-    announce     with a request that needs order: those who will not get it learn that their clocks are wanted
-    window       heartbeats also say how much waits here of the receiver: see `window`
+    send         each message to a member takes the next number of that link; a copy is kept until it is acknowledged
+    receive      a new message is passed on at once, even out of order; missing numbers are requested by a nack, each
+                 at most once in delta
+    heartbeat    every delta: our clock, how many messages we have sent to the member, how many of its messages are here
+    again        a copy not acknowledged for two delta is sent again. All repetitions to a member back off while
+                 nothing new arrives from it
+    announce     with a request that has to become clear: the members that do not get it learn that their clocks are
+                 wanted
+    window       heartbeats also report how many bytes of the receiver's messages wait here: see `window`
 
-A member's clock counts for `frontier` only up to where nothing of what it sent us is missing: below the frontier
-nothing new can come. With `reliable` something else repairs; numbers stay, copies and questions are left out. With
-`quiet` a heartbeat is sent only to those who have some use for it, so that an idle group is silent.
+A member's clock counts for `frontier` only if none of the messages that it sent us up to then is missing: no new message
+can have a key below the frontier. With `reliable` the layers below repair: numbers remain, copies and nacks are left out.
+With `quiet` heartbeats go only to members that need them, so that an idle group sends nothing.
 """
 
 from collections import deque
@@ -30,14 +32,14 @@ Numbered = Message | Flush
 BELOW_NOTHING: OrderKey = (1 << 63, 0)
 
 NACK_MAX = 256
-"""Numbers in one question; a longer gap is asked for in pieces, delta by delta."""
+"""The most numbers in one nack; a longer gap is requested piece by piece, one in each delta."""
 
 REPAIRS_MAX = 64
-"""Copies sent once more to one member at a time: the oldest, on which the others wait there. What else it
-asked for it asks for again."""
+"""The most copies that are sent again to one member at a time: the oldest, since later messages do not count there without
+them. The member requests the rest again."""
 
 AHEAD_MAX = 1 << 16
-"""How far beyond the next expected number a message is taken: what is more is repaired later."""
+"""How far beyond the next expected number a message is accepted; any further one is dropped, and repaired later."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -73,35 +75,35 @@ class Peer:
 
     def __init__(self, lowest: int, wait: float) -> None:
         self.lowest = lowest  # its smallest place
-        self.wait = wait  # before something is repeated once more
-        self.again = 0.0  # when something may be repeated
+        self.wait = wait  # from the next repetition to the one after it
+        self.again = 0.0  # when the next repetition may be sent
         self.sent = 0  # number of our last message to it
-        self.acked = 0  # up to which it has all of them
-        self.copies: dict[int, tuple[Numbered, float]] = {}  # not acknowledged, and when last sent
-        self.charges: deque[int] = deque()  # bytes of what it has not acknowledged, oldest first
+        self.acked = 0  # it has all our messages up to this number
+        self.copies: dict[int, tuple[Numbered, float]] = {}  # messages not acknowledged, and when last sent
+        self.charges: deque[int] = deque()  # bytes of each message not acknowledged, oldest first
         self.on_way = 0  # their sum
-        self.unasked = 0  # bytes since we asked how much waits there
-        self.there = 0  # bytes of ours that wait there, as it said
+        self.unasked = 0  # bytes sent since we last requested a heartbeat for them
+        self.there = 0  # bytes of our messages that wait there, as it last reported
         self.waits = 0  # bytes of its messages that wait here
-        self.waits_told = 0  # as we said
-        self.shown = 0  # the largest clock it was shown
-        self.settled_shown = 0
+        self.waits_told = 0  # as we last reported, with the bytes that our application has not read
+        self.shown = 0  # the largest of our clocks that we have sent to it
+        self.settled_shown = 0  # what `_settled` was in our last heartbeat to it
         self.expected = 1  # number of its next message
         self.early: dict[int, Numbered] = {}  # beyond a gap
-        self.ts = 0  # its clock, up to which nothing is missing
+        self.ts = 0  # its clock, as far as no message before it is missing
         self.heartbeat: Heartbeat | None = None  # the newest, while something it counts is missing
-        self.asked: dict[int, float] = {}  # numbers asked for -> when
+        self.asked: dict[int, float] = {}  # requested numbers -> when
         # Its messages to several members, until all of them are known to have them.
         self.kept: deque[Message] = deque()
         self.kept_sizes: deque[int] = deque()  # bytes of each
         self.kept_size = 0  # their sum
-        self.owed = False  # a message of it came since our last heartbeat
+        self.owed = False  # a message of it has arrived since our last heartbeat
         self.top = 0  # the largest number it is known to have used
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Links:
-    """All pairs of one member."""
+    """All links of one member."""
 
     def __init__(
         self,
@@ -121,26 +123,27 @@ class Links:
         self.peers = {
             member: Peer(roster.at[member][0], options.delta) for member in roster.members if member != me
         }
-        self.received = [0] * len(roster.places)  # messages of each place, up to which all to us are here
+        self.received = [0] * len(roster.places)  # by place: all its messages to us up to this `ev` are here
         for place in roster.at.get(me, ()):
-            self.received[place] = 1 << 63  # what we tell ourselves is never missing
+            self.received[place] = 1 << 63  # messages to ourselves are never missing
         self.moved = False  # clocks or counts have moved since this was last cleared
-        self.stirred = False  # something came or was sent that makes a tick worth while, since the same
-        self._frontier: OrderKey | None = None  # as worked out since clocks have moved
+        self.stirred = False  # since this was last cleared something came or was sent that needs a tick
+        self._frontier: OrderKey | None = None  # None: clocks have moved since it was computed
         self.repaired = self.asked_for = 0
-        # Any of what follows, or of what waits at others, has changed since this was cleared.
+        # Whether `held`, `own` or the bytes of ours at other members may have changed since this was last cleared.
         self.weighed = False
-        self.held = 0  # bytes that wait here, whoever sent them
-        self.own = 0  # our own among them
-        self.unread = 0  # bytes that our application is behind with
-        self._unsettled: deque[tuple[int, Numbers]] = deque()  # stamps and numbers of what went to several
+        self.held = 0  # bytes of requests that wait here, from all members
+        self.own = 0  # those from ourselves
+        self.unread = 0  # bytes that our application has not read, or 0 if it is not behind
+        # Stamps and numbers of messages to several members, from the oldest that some may not have.
+        self._unsettled: deque[tuple[int, Numbers]] = deque()
         self._settled_ts = 0
         self._quarter = max(1, options.window // 4)
 
     # Sending
 
     def number(self, members: Iterable[int]) -> Numbers:
-        """The numbers of the next message to these."""
+        """Take the next number on the link to each of these members."""
         numbers = []
         for member in members:
             peer = self.peers[member]
@@ -164,20 +167,20 @@ class Links:
             self._charge(packet)
 
     def announce(self, ts: int, members: frozenset[int]) -> None:
-        """Tell those outside that these members want to see clocks of at least `ts`."""
+        """Tell all other members that these want to see clocks of at least `ts`."""
         outside = tuple(member for member in self.peers if member not in members)
         if outside:
             self.send(outside, Announce(self.me, ts, tuple(sorted(members))))
 
     def show(self, ts: int, members: Iterable[int]) -> None:
-        """Show these members our clock now, if they have not seen that much of it."""
+        """Send our clock to those of these members now that have not been sent one of at least `ts`."""
         for member in members:
             peer = self.peers.get(member)
             if peer is not None and peer.shown < ts:
                 self.beat(member)
 
     def beat(self, member: int, wanted: bool = False) -> None:
-        """Send a heartbeat."""
+        """Send a heartbeat; `wanted`: request one in return."""
         peer = self.peers[member]
         peer.shown, peer.owed = self.clock.value, False
         peer.settled_shown, peer.waits_told = self._settled(), peer.waits + self.unread
@@ -187,7 +190,7 @@ class Links:
     # Receiving
 
     def take(self, now: float, member: int, packet: Numbered) -> bool:
-        """Count a numbered message; whether it is new."""
+        """Record a numbered message. Returns whether it is new, and not too far ahead."""
         peer = self.peers[member]
         number = 0
         for to, number_of in packet.sq:
@@ -211,7 +214,7 @@ class Links:
         return True
 
     def hear(self, now: float, beat: Heartbeat) -> None:
-        """A heartbeat came."""
+        """Handle a heartbeat."""
         member = beat.member
         peer = self.peers[member]
         if len(beat.evs) != len(self.roster.at[member]) or beat.ack > peer.sent:
@@ -223,7 +226,7 @@ class Links:
             peer.acked, peer.there = beat.ack, beat.waits
             self._progress(peer)
         elif beat.ack == peer.acked and beat.waits < peer.there:
-            peer.there = beat.waits  # more than before it cannot be, with nothing new
+            peer.there = beat.waits  # with nothing new there it can only shrink
             self._progress(peer)
         while peer.kept and peer.kept[0].ts <= beat.settled:
             peer.kept.popleft()
@@ -237,7 +240,7 @@ class Links:
             self.beat(member)
 
     def asked(self, now: float, nack: Nack) -> None:
-        """A nack came: send the messages that a member lacks again."""
+        """Handle a nack: send the messages that a member lacks again."""
         peer = self.peers[nack.member]
         kept = [number for number in nack.numbers if number in peer.copies]
         for number in kept[:REPAIRS_MAX]:
@@ -245,14 +248,14 @@ class Links:
 
     @property
     def traffic(self) -> tuple[int, int]:
-        """Messages that were sent from here, and that have come."""
+        """The number of messages sent from here, and of those received."""
         peers = self.peers.values()
         return sum(peer.sent for peer in peers), sum(peer.expected - 1 + len(peer.early) for peer in peers)
 
-    # What waits
+    # Bytes that wait: see `window`
 
     def wait(self, member: int, size: int) -> None:
-        """So many bytes of that member's wait here for their turn; fewer, if it is below 0."""
+        """Count so many more bytes of that member's requests as waiting here; fewer, if `size` is negative."""
         self.held += size
         self.weighed = True
         if member == self.me:
@@ -263,7 +266,7 @@ class Links:
                 self.beat(member)
 
     def read(self, unread: int) -> None:
-        """Our application is behind with so many bytes, or 0: then those who wait for it are told."""
+        """Set how many bytes our application is behind with. If none, tell the members for which that makes a difference."""
         self.unread = unread
         if not unread:
             for member, peer in self.peers.items():
@@ -272,12 +275,12 @@ class Links:
 
     @property
     def outstanding(self) -> int:
-        """Bytes of ours that wait, or are on their way, where there are most of them."""
+        """The bytes of ours that wait or are in flight, for the member with most of them, ourselves included."""
         return max(self.own, max((peer.on_way + peer.there for peer in self.peers.values()), default=0))
 
     @property
     def full(self) -> list[int]:
-        """Members where as much of ours waits as may."""
+        """The members for which our window is full."""
         return [
             member for member, peer in self.peers.items() if peer.on_way + peer.there >= self.options.window
         ]
@@ -297,7 +300,7 @@ class Links:
     # Time
 
     def tick(self, now: float, laggards: Iterable[int]) -> None:
-        """A delta has passed. `laggards` are the members whose clocks or messages somebody here waits for."""
+        """Repeat what is due, and send heartbeats. `laggards`: the members for whose clocks or messages we wait here."""
         waited_for = set(laggards)
         for member, peer in self.peers.items():
             is_wanted = not self.options.quiet or self._owes(peer) or member in waited_for
@@ -307,7 +310,7 @@ class Links:
                 self.beat(member)
 
     def next_tick(self, now: float) -> float:
-        """When the next tick is wanted, unless something new comes before."""
+        """When the next tick is needed, unless something new arrives before."""
         waits = [peer.again for peer in self.peers.values() if peer.again > now]
         return max(now + self.options.delta, min(waits, default=now))
 
@@ -323,8 +326,8 @@ class Links:
         )
 
     def _repeat(self, now: float, member: int, peer: Peer) -> None:
-        """Repeat questions, unacknowledged copies and a heartbeat. It asks for a heartbeat in return, since a lost one would not
-        be repeated."""
+        """Repeat nacks, unacknowledged copies and a heartbeat. In a quiet group that requests one in return, since a lost one
+        would not be repeated."""
         self._ask(now, member, peer, range(peer.expected, min(peer.top + 1, peer.expected + NACK_MAX)))
         old = [number for number, (_, at) in peer.copies.items() if now - at >= 2 * self.options.delta]
         for number in old[:REPAIRS_MAX]:
@@ -334,7 +337,7 @@ class Links:
         peer.wait = grown(peer.wait, WAIT_MAX * self.options.delta)
 
     def _progress(self, peer: Peer) -> None:
-        """News came from that member: repetitions begin with the shortest wait again."""
+        """Something new arrived from that member: reset the backoff of repetitions to it."""
         peer.wait, peer.again = self.options.delta, 0.0
         self.stirred = self.weighed = True
 
@@ -353,14 +356,14 @@ class Links:
 
     @property
     def frontier(self) -> OrderKey:
-        """Below it nothing new can come from anybody."""
+        """No new message with a smaller key can arrive from any member."""
         if self._frontier is None:
             clocks = ((peer.ts + 1, peer.lowest) for peer in self.peers.values())
             self._frontier = min(clocks, default=BELOW_NOTHING)
         return self._frontier
 
     def frontier_of(self, members: frozenset[int] | None) -> OrderKey:
-        """Below it nothing new can come from any of these; from anybody, if nothing is said."""
+        """The frontier of these members alone; None: of all."""
         if members is None:
             return self.frontier
         return min(
@@ -373,7 +376,7 @@ class Links:
     def remove(self, member: int) -> None:
         """A member is gone: nothing is expected of it or owed to it; its messages that no member has are skipped."""
         del self.peers[member]
-        self._settled()  # which may be everything now, if nobody is left to be told
+        self._settled()  # forgets what only that member lacked; with no other member left, no heartbeat would do so
         self.weighed = True
         for place in self.roster.at[member]:
             self.received[place] = 1 << 63
@@ -390,7 +393,7 @@ class Links:
         )
 
     def _pass(self, peer: Peer, packet: Numbered) -> None:
-        """Go over the packet that was expected, and over all that has no gap before it then."""
+        """Count the expected packet as received in sequence, and all early ones that have no gap before them then."""
         following: Numbered | None = packet
         while following is not None:
             peer.asked.pop(peer.expected, None)
@@ -419,13 +422,13 @@ class Links:
         self.moved, self._frontier = True, None
 
     def _learn(self, now: float, member: int, peer: Peer, top: int) -> None:
-        """A member has used all numbers up to `top`: ask for missing ones that were not known of before."""
+        """A member is known to have used all numbers up to `top`: request missing ones among those that are news."""
         if top > peer.top:
             known, peer.top = max(peer.top + 1, peer.expected), top
             self._ask(now, member, peer, range(known, min(top + 1, known + NACK_MAX)))
 
     def _ask(self, now: float, member: int, peer: Peer, numbers: Iterable[int]) -> None:
-        """Ask for those of them that are missing, each at most once in delta."""
+        """Request those of the numbers that are missing, each at most once in delta."""
         if self.options.reliable:
             return
         due = now - self.options.delta
@@ -442,7 +445,7 @@ class Links:
         self.send((member,), packet)
 
     def _settled(self) -> int:
-        """The stamp up to which everything we told several members has reached all of them."""
+        """The stamp up to which all our messages to several members have reached all their destinations."""
         while self._unsettled:
             ts, numbers = self._unsettled[0]
             if any(member in self.peers and self.peers[member].acked < number for member, number in numbers):

@@ -1,6 +1,6 @@
-"""What all parts of an engine share: the places of one member, its clock and links, and what is to be done.
+"""The state that all parts of an engine share: the places of one member, its clock and links, and the actions to return.
 
-Parts change instances and places; only `alive` and `gone` belong to one of them, `failures`.
+Any part may change instances and places; only `failures` changes `alive` and `gone`.
 """
 
 from collections import Counter, deque
@@ -35,9 +35,9 @@ class Local:
             place: Hosted(place, roster, self.clock, self._callers(place)) for place in roster.at.get(me, ())
         }
         self.alive = set(roster.members)
-        self.gone = 0  # members that are gone, as all who are left have agreed upon
+        self.gone = 0  # how many members are gone, as agreed by all that remain
         self.running: dict[Instance, None] = {}
-        self.inbox: deque[Message] = deque()  # from ourselves
+        self.inbox: deque[Message] = deque()  # messages to ourselves
         self.out: list[EngineAction] = []
         self._observer = observer
 
@@ -49,7 +49,7 @@ class Local:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nobody is gone."""
+        """Whether no member is gone."""
         return not self.gone
 
     def objects_of(self, places: Iterable[int]) -> set[int]:
@@ -63,7 +63,7 @@ class Local:
         return bool(request.hosts) and bool(self.alive_of(request.hosts[-1]))
 
     def is_ordered(self, message: Message) -> bool:
-        """Whether it conflicts with something somewhere, so that clocks are wanted there."""
+        """Whether its method can conflict at some destination, which then needs clocks."""
         relations, op = self.roster.relations, message.op
         for place in message.dst:  # noqa: SIM110, which costs more
             if relations[place].of(op):
@@ -71,17 +71,17 @@ class Local:
         return False
 
     def note(self, step: str, instance: Instance, message: Message | None) -> None:
-        """Tell the observer what an instance does."""
+        """Notify the observer of a step of an instance."""
         if self._observer is not None:
             self._observer.note(step, self.now, instance.place, message, instance)
 
     def note_at(self, step: str, place: int, message: Message) -> None:
-        """The same of a request that has no instance."""
+        """The same for a request that has no instance."""
         if self._observer is not None:
             self._observer.note(step, self.now, place, message, None)
 
     def _callers(self, place: int) -> frozenset[int] | None:
-        """The members that may call what is there; None: all."""
+        """The members that may call the object at this place; None: all."""
         members = self.options.invoking.get(self.roster.places[place].object)
         return None if members is None else frozenset(members)
 

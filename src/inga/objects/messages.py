@@ -1,4 +1,4 @@
-"""Bundles of plain messages, none of which holds messages of two keys: they are in order with different others."""
+"""Bundles of plain messages. All messages of a bundle have one key, since each key is ordered by itself."""
 
 from itertools import groupby
 from typing import Any
@@ -10,15 +10,15 @@ from inga.model.view import View
 from inga.objects.layer import ObjectOrder
 
 HEAD, HEAD_OF_PLACE = 96, 8
-"""Bytes that a request takes besides what it carries, and for each place of the group: a bound for small counts."""
+"""Bytes that a request takes besides the packet in it, and bytes for each place of the group: enough while counts are small."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Messages(Bundle):
-    """Gathers what the application sends for an order of objects."""
+    """Gathers the application's messages into bundles, for an order of objects."""
 
     def __init__(self, order: ObjectOrder, *, gather: bool = False, coarse: bool = False) -> None:
-        """`gather`: while one is on its way, others wait for company; what is below must say when it has arrived."""
+        """`gather`, `coarse`: as for `Bundle`. To gather, the layers below have to report acknowledgements."""
         super().__init__(gather=gather, coarse=coarse)
         self._order = order
         self._key: Any = 0  # of the open bundle
@@ -32,7 +32,7 @@ class Messages(Bundle):
         if not self._order.keyed:
             return super().send(payloads, dst)
         receipt: Receipt | None = None
-        keys = iter([self._order.key_of(payload) for payload in payloads])  # all of them, or none is sent
+        keys = iter([self._order.key_of(payload) for payload in payloads])  # all, before anything is sent
         for key, some in groupby(payloads, lambda payload: next(keys)):
             if self._open and key != self._key:
                 self._close(full=False)
@@ -45,7 +45,7 @@ class Messages(Bundle):
         self._order.key = self._key
         super()._close(full=full)
         if self._partial is not None:
-            # What carries it gets a number below and is acknowledged, unless it is cut.
+            # The packet that carries the bundle is numbered below and acknowledged, unless it is cut into fragments.
             carrier = self._order.latest
             whole = carrier is not None and len(carrier.body) <= self.stack.wire.body_max
             self._partial = carrier if whole else None

@@ -1,4 +1,4 @@
-"""What can be said about how objects are kept in order."""
+"""Options of the order of objects: those of the engine, and those that users choose."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ class EngineOptions:
 
     delta: float = 0.05  # between heartbeats, the papers' δ
     grace: float | None = None  # how long a request waits before it may die; None = 3 delta
-    announce: bool = True  # tell members that a request is not for that their clocks are wanted (L6)
-    quiet: bool = False  # send heartbeats only while a member has use for them
-    reliable: bool = False  # what is below loses nothing: keep no copies, ask for nothing
+    announce: bool = True  # ask members that a request does not go to for their clocks (L6)
+    quiet: bool = False  # send heartbeats only to members that need them
+    reliable: bool = False  # the layers below lose nothing: keep no copies, send no nacks
     window: int = WINDOW  # bytes of one member that may wait at another
-    # Bytes of arguments, a result or an error that what is below can carry; None: any.
+    # The most bytes of arguments, of a result or of an error's text that the layers below can carry; None: no limit.
     room: int | None = None
     invoking: Mapping[str, Iterable[int]] = field(default_factory=dict)  # object -> members that may call it
 
@@ -31,17 +31,17 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class ObjectSettings:
-    """What a user can choose. Times are in seconds."""
+    """The options that users choose. Times are in seconds."""
 
-    delta: float = 0.05  # between heartbeats while anybody has use for them
+    delta: float = 0.05  # between heartbeats while a member needs them
     grace: float | None = None  # how long a call waits before it may be given up to end a deadlock
-    announce: bool = True  # tell members that are not addressed at once that their clocks are wanted
+    announce: bool = True  # ask members that a request does not go to for their clocks at once
     window: int = WINDOW  # bytes of one member that may wait at another
-    # Plain messages of equal keys are in order with each other; None = all are.
+    # Computes the key of a plain message. Messages of equal keys are ordered with each other; None = all messages are.
     key: KeyFunction | None = None
-    keys: int | None = None  # deal them out to so many by their first four bytes
-    # By object, the names of the members that may call it, or have copies of objects that do; None, and objects that
-    # are not named: all members. A request then waits for the clocks of these alone. All members say the same.
+    keys: int | None = None  # without `key`: use so many keys, computed from a message's first four bytes
+    # By object, the names of the members that may call it, or have copies of objects that do; None, and for objects that
+    # are not listed: all members. A request waits for the clocks of these members alone. The same at all members.
     members_invoking: Mapping[str, Iterable[str]] | None = None
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class ObjectSettings:
             _check_invoking(self.members_invoking)
 
     def options(self, *, reliable: bool) -> EngineOptions:
-        """Of the engine, over something that loses nothing or not."""
+        """The options of the engine. `reliable`: the layers below lose nothing."""
         return EngineOptions(
             self.delta, self.grace, bool(self.announce), quiet=True, reliable=reliable, window=self.window
         )
@@ -67,7 +67,7 @@ class ObjectSettings:
 def invoking_of(
     said: Mapping[str, Iterable[str]] | None, names: Sequence[str], objects: Container[str]
 ) -> dict[str, frozenset[int]]:
-    """The setting `members_invoking` by the numbers of members in a view; of objects that the view has."""
+    """The setting `members_invoking` with the indices of members in a view, for the objects of that view."""
     return {
         name: frozenset(at for at, member in enumerate(names) if member in set(members))
         for name, members in (said or {}).items()

@@ -1,13 +1,13 @@
-"""What precedes what, at one place: identifiers of instances and sends, stamps and vectors.
+"""Significant precedence at one place: identifiers of instances and sends, stamps and vectors.
 
-    start     an instance takes the next number of the object's clock, and the past of whatever it conflicts with
+    start     an instance takes the next number of the object's clock, and the past of all that it conflicts with
     send      the message takes the past of its instance, which then includes the message
-    deliver   the instance's past includes the message and its past
-    commit    the past of the instance is that of whatever conflicts with it from now on
-    abort     nothing of it is kept
+    deliver   the instance's past then includes the message and the message's past
+    commit    instances that conflict with this one and start later take over its past
+    abort     the instance's past is dropped
 
 A past is a vector: for each place, how many of its messages are known to come before. So m1 precedes m2 only if the
-vector of m2 counts m1. Stamps grow along with it, and order requests that nothing else orders.
+vector of m2 counts m1. Then m1 also has the smaller stamp. Stamps order requests that precedence does not order.
 
 From Timura, Tanaka, Takizawa, section 4, corrected: docs/protocols/obg.md.
 """
@@ -53,16 +53,16 @@ class Precedence:
         self.ev = 0  # messages sent
         self.cohort: StartId | None = None
         self.running = 0
-        self.past: dict[str, list[int]] = {}  # of what has committed, for each method that conflicts at all
+        self.past: dict[str, list[int]] = {}  # of committed instances, by method, if that conflicts with any
 
     def root(self, path: Path | None = None, op: str = "") -> Instance:
-        """An instance that no request starts. Its path says how old it counts; without one, its own start does."""
+        """Begin a root: an instance that no request starts. `path` determines its age; by default its own start does."""
         start = self._next_start()
         path = (tuple(start),) if path is None else path
         return self._begin(Instance(self.place, start, path, start, None), op)
 
     def start(self, request: Message, op: str, path: Path, base: CallId) -> Instance:
-        """The instance that a request starts."""
+        """Begin the instance that a request starts."""
         self._catch_up(request)
         instance = self._begin(Instance(self.place, self._next_start(), path, base, request), op)
         self.deliver(instance, request)
@@ -90,14 +90,14 @@ class Precedence:
         return message
 
     def deliver(self, instance: Instance, message: Message) -> None:
-        """The instance gets a message."""
+        """Add a message that the instance takes, and the message's past, to the instance's past."""
         raise_to(instance.vector, message.vector)
         if instance.vector[message.src] < message.ev:
             instance.vector[message.src] = message.ev
         self._catch_up(message)
 
     def commit(self, instance: Instance, op: str) -> None:
-        """The instance has had an effect, which whatever conflicts with it comes after."""
+        """The instance has committed: instances that conflict with it and start later come after it."""
         if self.relation.of(op):
             raise_to(self.past.setdefault(op, [0] * self.width), instance.vector)
         self.running -= 1
@@ -127,19 +127,19 @@ class Precedence:
 
 
 def raise_to(vector: list[int], other: Sequence[int]) -> None:
-    """Make it the larger of both, entry by entry."""
+    """Raise each entry of `vector` to that of `other`, where that is larger."""
     for at, count in enumerate(other):
         if count > vector[at]:
             vector[at] = count
 
 
 def precedes(one: Message, other: Message) -> bool:
-    """Whether `one` may precede `other` significantly, as far as counters tell. If this says no, it does not. If it says
-    yes, it was sent before: a vector that counts a message counts all that its place had sent until then, those of
-    instances that have aborted or conflict with nothing too. To wait because of such a yes is needless, but it ends."""
+    """Whether `one` may significantly precede `other`, as far as counters tell. False is certain. True means at least that
+    `one` happened before `other`: a vector that counts a message counts all that its place had sent until then, even for
+    instances that have aborted or conflict with nothing. To wait in such a case is needless, but the wait ends."""
     return one.ev <= other.vector[one.src]
 
 
 def call_of(request: Message) -> Call:
-    """What a request asks for, as relations are asked about it."""
+    """The call that a request makes, in the form that conflict relations take."""
     return Call(request.op, request.args, dict(request.named))

@@ -1,13 +1,13 @@
 """The requests that wait at one place, and what each of them waits for.
 
-    free      it conflicts with nothing: it never gets here
-    clear     nothing with a smaller key can still come; the papers' stable
-    first     nothing in conflict with it waits that has a smaller key
-    ready     nothing in conflict with it runs, but its own ancestors
+    free      it conflicts with nothing, and so is never in this queue
+    clear     no request with a smaller key can still arrive; the papers' stable
+    first     no conflicting request with a smaller key waits
+    ready     no conflicting instance runs, except its own ancestors
 
 A request that is not clear waits in a heap. One that is clear waits for a single thing, the nearest request before it
-that conflicts with it, or an instance; it is looked at again when that is gone. So what becomes of a request costs
-the same however many others wait.
+that conflicts with it, or an instance; it is examined again when that is gone. So the cost of a request does not
+depend on how many others wait.
 """
 
 from bisect import bisect_left, insort
@@ -23,7 +23,7 @@ from inga.objects.roster import ConflictRelation
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class QueueEntry:
-    """A request that waits, or the undoing of one."""
+    """A waiting request, or a waiting undo."""
 
     __slots__ = ("call", "entered", "key", "message", "out", "path", "size", "undoes", "waiters")
 
@@ -42,27 +42,27 @@ class QueueEntry:
         self.entered = entered
         self.undoes = undoes  # the committed instance that is to be undone
         self.waiters: list[QueueEntry] = []  # entries that wait for this one
-        self.size = 0  # bytes, as long as it counts as waiting
-        self.out = True  # of the queue: passed over wherever it is still listed
+        self.size = 0  # bytes, while they count as waiting
+        self.out = True  # not in the queue: skipped wherever it is still listed
 
     def __lt__(self, other: "QueueEntry") -> bool:
         return self.key < other.key
 
     def __hash__(self) -> int:
-        """By identity, as it is compared: compiled, a class that has an order of its own has no hash unless it says so."""
+        """By identity, as equality is: a compiled class that defines an order has no hash unless it defines one, too."""
         return id(self)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Queue:
-    """All that waits or runs at one place and can conflict with something."""
+    """The requests that wait and the instances that run at one place, as far as they can conflict with others."""
 
     def __init__(self, relation: ConflictRelation) -> None:
         self.relation = relation
         self._waiting: dict[str, list[QueueEntry]] = {}  # by method, in the order of keys
         self._running: dict[str, list[Instance]] = {}  # by method
         self._unclear: list[tuple[OrderKey, QueueEntry]] = []
-        self._look: list[QueueEntry] = []  # whose obstacle is gone
+        self._look: list[QueueEntry] = []  # clear entries that have to be examined
         self._size = 0
         self._behind: dict[Instance, list[QueueEntry]] = {}  # entries that wait for an instance
 
@@ -86,14 +86,14 @@ class Queue:
         heappush(self._unclear, (entry.key, entry))
 
     def remove(self, entry: QueueEntry) -> None:
-        """Take a request out that will not be run."""
+        """Remove a request that will not run."""
         if not entry.out:
             self._take_out(entry)
             self._look += entry.waiters
             entry.waiters = []
 
     def next_startable(self, frontier: OrderKey) -> QueueEntry | None:
-        """Something that may start, taken out; everything with a key below the frontier is clear."""
+        """Remove and return an entry that may start, if there is any. Entries with keys below the frontier are clear."""
         while self._unclear and self._unclear[0][0] < frontier:
             self._look.append(heappop(self._unclear)[1])
         while self._look:
@@ -111,8 +111,8 @@ class Queue:
         return None
 
     def started(self, instance: Instance, entry: QueueEntry | None) -> None:
-        """An instance runs; requests that waited for its request now wait for it. A descendant of it may be among them, called
-        by a faster copy of our object: that one does not wait."""
+        """An instance runs: entries that waited for its request now wait for the instance. A descendant of it may be among
+        them, called by a faster copy of our object: that one does not wait."""
         if self.relation.of(instance.call.op):
             self._running.setdefault(instance.call.op, []).append(instance)
         if entry is not None:
@@ -135,7 +135,7 @@ class Queue:
         return min(waiting, default=None)
 
     def blockers(self) -> dict[QueueEntry, set[Instance]]:
-        """For each request the running instances that keep it waiting, also by way of others that wait."""
+        """For each request the running instances that it waits for, directly or by way of other waiting requests."""
         found: dict[QueueEntry, set[Instance]] = {}
         for entry in sorted(self):
             blockers = found[entry] = set(self._all_running(entry))
@@ -156,7 +156,7 @@ class Queue:
         self._size -= 1
 
     def _nearest(self, entry: QueueEntry) -> QueueEntry | None:
-        """The last request before it that conflicts with it."""
+        """The last waiting request before it that conflicts with it."""
         nearest: QueueEntry | None = None
         for op in self.relation.of(entry.call.op):
             entries = self._waiting.get(op)

@@ -1,4 +1,4 @@
-"""Who has what: the places of a group, and which of their calls conflict.
+"""The roster: the places of a group, and which calls conflict at each of them.
 
 A *place* is one copy of one object at one member, or a member itself as a client, from which roots begin. All
 members have the same roster; a place's index in it is its number, which breaks ties between equal clocks.
@@ -12,10 +12,10 @@ from inga.model.errors import UsageError
 from inga.objects.declare import Call
 
 SETS_MAX = 1024
-"""Sets of places whose members are remembered: those that are called again and again."""
+"""The most sets of places for which `members_at` caches the members: the same few sets are called again and again."""
 
 CLIENT = ""
-"""The name of the object that a client is: none."""
+"""The object name of a place that is a client: it has no object."""
 
 
 class ConflictRelation(Protocol):
@@ -25,11 +25,11 @@ class ConflictRelation(Protocol):
         """The methods that may conflict with this one."""
 
     def between(self, one: Call, other: Call) -> bool:
-        """Whether these two calls conflict; only asked about methods that may."""
+        """Whether these two calls conflict; called only for methods that may conflict."""
 
 
 class Place(NamedTuple):
-    """One copy of an object; `object` is its name, CLIENT for a member that calls."""
+    """One copy of an object at a member, or the member itself as a client: then `object` is CLIENT."""
 
     member: int
     object: str
@@ -96,7 +96,8 @@ class Roster:
 
     @classmethod
     def of(cls, members: int, objects: Mapping[str, tuple[ConflictRelation, Iterable[int]]]) -> "Roster":
-        """Members by number, each of them a client too, and the objects with the members that have a copy."""
+        """The roster of so many members, each of which is also a client. `objects` has each object's relation, and the
+        members that have a copy."""
         places = [
             place
             for member in range(members)
@@ -126,7 +127,7 @@ class Roster:
         return found
 
     def name(self, place: int, members: Sequence[Any]) -> str:
-        """What traces call it: member/object, or the member."""
+        """The name of a place in traces: member/object, or the member alone for a client."""
         member, name = self.places[place]
         return f"{members[member]}/{name}" if name != CLIENT else str(members[member])
 

@@ -1,4 +1,4 @@
-"""What traces say of objects: a row for each request, start, response and end, at the process that it concerns."""
+"""The rows of objects in traces: one for each request, start, response and end, at the process that it concerns."""
 
 from inga.model.compiled import mypyc_attr
 from inga.model.invocation import Message
@@ -7,21 +7,21 @@ from inga.objects.hosting import Layout
 from inga.objects.instance import Instance
 
 STEPS = {step: step for step in "request start commit abort response undo".split()} | {"die": "abort"}
-"""What is recorded of objects, by what the engine calls it."""
+"""The trace step for each step of the engine that is recorded."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ObjectRows:
-    """Told by the engine what happens; writes it to the traces of the application and of our copies."""
+    """Observes the engine, and writes its steps to the traces of the application and of our copies."""
 
     def __init__(self) -> None:
         # By place: the application as a client, and each copy that we have.
         self.traces: dict[int, Trace] = {}
-        # What began here, for trials that want to know.
+        # Each start of an instance here (object, src, ev, method), if a trial has set a list.
         self.diary: list[tuple[str, int, int, str]] | None = None
 
     def enter(self, layout: Layout, view: int) -> None:
-        """A view begins, in which places have other numbers."""
+        """Begin a view, in which places have other numbers."""
         self._layout, self._view = layout, view
         self.traces.clear()
 
@@ -34,7 +34,7 @@ class ObjectRows:
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
-        """The rows of mailboxes are those of their messages, which the layer writes."""
+        """Write the row of a step. Mailboxes have none: the layer writes the rows of plain messages."""
         if not self.traces and self.diary is None:
             return
         if step == "start" and self.diary is not None and message is not None:

@@ -27,21 +27,21 @@ SAID = {
     COMMIT: "tell commit",
     ABORT: "tell abort",
 }
-"""The step of an observer for each kind of message."""
+"""The observer's step for sending each kind of message."""
 
 CUT = " ... (cut)"
-"""How a text ends of which there was more."""
+"""The end of a text that was truncated."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Speech:
-    """Sends all messages of the places of one member."""
+    """Sends all messages of one member's places."""
 
     def __init__(self, local: Local) -> None:
         self._local = local
 
     def request(self, instance: Instance, call: Pending) -> None:
-        """Make a call of an instance."""
+        """Send the request of an instance's call."""
         op, args, named = call.request
         rest: dict[str, Any] = {"call": call.id, "op": op, "args": args, "named": named}
         if call.kind == ONE_WAY:
@@ -55,7 +55,7 @@ class Speech:
         self._say_once(instance, call.kind, call.dst, **rest)
 
     def respond(self, instance: Instance, *, value: Any = None, reason: str = "", text: str = "") -> None:
-        """Answer the request of an instance; of a text as much as can be carried."""
+        """Answer the request of an instance. A text that is too long for the layers below is truncated."""
         request, room = instance.request, self._local.options.room
         assert request is not None
         if room is not None:
@@ -71,8 +71,8 @@ class Speech:
         self.respond(instance, **rest)
 
     def tell_commit(self, instance: Instance) -> None:
-        """Tell everybody an instance has called that it commits. In one message, which all who are left get or none:
-        of several, a member that fails may leave some, and then only some of its calls would be undone."""
+        """Tell all places that an instance has called that it commits. In one message, which either all remaining members get
+        or none: if there were several, a failing member might send only some, and only some of its calls would be undone."""
         if not instance.calls:
             return
         calls = [call for call in instance.calls.values() if call.kind != ONE_WAY and not call.dropped]
@@ -82,13 +82,13 @@ class Speech:
             self._say_once(instance, COMMIT, places, call=instance.base, args=numbers)
 
     def tell_abort(self, instance: Instance) -> None:
-        """Tell everybody an instance has called that it aborts."""
+        """Tell all places that an instance has called that it aborts."""
         for call in instance.calls.values():
             if call.kind != ONE_WAY and not call.dropped:
                 self.take_back(instance, call)
 
     def take_back(self, instance: Instance, call: Pending) -> None:
-        """Tell those who were called that one call is aborted."""
+        """Tell the called places that one call is aborted."""
         self._say_once(instance, ABORT, call.dst, call=call.id, op=call.request[0])
 
     def take_over(self, hosted: Hosted) -> None:
@@ -100,7 +100,7 @@ class Speech:
             self._speak_up(said)
 
     def say(self, instance: Instance, kind: str, dst: tuple[int, ...], **rest: Any) -> None:
-        """Send a message of an instance to places that are still there, our own through the inbox."""
+        """Send a message of an instance to those places whose members are not gone, to our own through the inbox."""
         local = self._local
         dst = local.alive_of(dst)
         if not dst:
@@ -118,7 +118,7 @@ class Speech:
             local.links.announce(message.ts, members)
 
     def _say_once(self, instance: Instance, kind: str, dst: tuple[int, ...], **rest: Any) -> None:
-        """Send what all copies of the instance would send, if ours is the speaker; else remember it."""
+        """Send a message that all copies of the instance would send, if ours is the speaker; else remember it."""
         if self._speaks(instance):
             self.say(instance, kind, dst, **rest)
         else:
@@ -138,7 +138,7 @@ class Speech:
 
 
 def cut(text: str, room: int) -> str:
-    """As many whole characters of a text as fit into so many bytes, and a sign that there were more."""
+    """The text; if it is longer than so many bytes, as many whole characters as fit before a final `CUT`."""
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw) <= room:
         return text

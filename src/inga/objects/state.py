@@ -1,7 +1,7 @@
-"""The state of an object, from which a committed effect can be taken out again.
+"""The state of an object, from which a committed effect can be removed again.
 
-Effects stay apart until nothing can undo them, so that undoing one means to play the others again without it: as if
-it had never been. What methods and effects are given is read-only: an effect that changed it could not be undone.
+Effects are kept in a log until they can no longer be undone. To undo one, the others are applied again without it,
+as if it had never been. Methods and effects get read-only values: a change in place could not be undone.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ class State:
 
     def __init__(self, initial: Any = None) -> None:
         self.value = read_only(initial)
-        self.skipped = 0  # effects that failed when they were played again
+        self.skipped = 0  # effects that failed when they were applied again
         self._base = self.value  # without the effects in the log
         self._log: deque[_Applied] = deque()
         self._open: dict[Hashable, _Applied] = {}
@@ -39,7 +39,7 @@ class State:
         return len(self._open)
 
     def after(self, effects: Sequence[Effect]) -> Any:
-        """What the state would be; whatever an effect raises is the caller's."""
+        """What the state would be after these effects; an exception of an effect goes to the caller."""
         value = self.value
         for effect in effects:
             value = read_only(effect(value))
@@ -65,7 +65,7 @@ class State:
             self._shorten()
 
     def undo(self, name: Hashable) -> None:
-        """Take out the effects committed under that name, as if they had never been."""
+        """Remove the effects committed under that name, as if they had never been applied."""
         applied = self._open.pop(name, None)
         if applied is None:
             return
@@ -91,6 +91,6 @@ class State:
         for effect in applied.effects:
             try:
                 value = read_only(effect(value))
-            except Exception:  # it was possible only because of what has been undone
+            except Exception:  # the effect depended on one that has been undone
                 self.skipped += 1
         return value

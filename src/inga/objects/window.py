@@ -1,14 +1,16 @@
 """How many bytes of one member may wait at others: without a bound, one slow member makes the memory of all grow.
 
     on its way   sent to a member, and not acknowledged
-    there        waits at that member for its turn, as its last heartbeat says
-    here         what we told ourselves, and waits here for its turn
+    there        waits at that member for its turn, according to its last heartbeat
+    here         was sent to ourselves, and waits here for its turn
 
-More plain messages may be sent while each of these is below the window. Calls are counted and never kept back, and
-heartbeats are not even counted: so the clocks for which something waits anywhere can always be shown.
+Plain messages may be sent while, for each other member, the first two are together below the window, and so is the
+third. Calls are counted but never kept back, and heartbeats are not even counted: so members can always send the
+clocks that requests anywhere wait for.
 
-Why the counters of `flow` cannot do this: a request waits for what others have sent with smaller stamps. If members
-that hold too much let those counters stand still, what they wait for may wait behind just that.
+Why the counters of `flow` cannot do this: a request waits for messages of other members with smaller stamps. If a
+member that holds too much stopped advancing those counters, the messages that it waits for might be kept back at
+their senders for that very reason.
 """
 
 from typing import Any
@@ -19,16 +21,16 @@ WINDOW = 1 << 20
 """Bytes of one member that may wait at another."""
 
 HEAD, SCALAR = 64, 8
-"""Bytes reckoned for a message besides what it carries, and for each small value in it."""
+"""Bytes counted for a message besides the values in it, and for each small value."""
 
 
 def weight(packet: Message | Flush) -> int:
-    """About as many bytes as a message takes."""
+    """The approximate size of a message, in bytes."""
     if isinstance(packet, Flush):
         return HEAD + sum(map(weight, packet.messages))
     size = HEAD
     for value in (*packet.args, packet.named, packet.value):
-        if type(value) is bytes:  # as in plain messages, of which there are most
+        if type(value) is bytes:  # as in plain messages, the most frequent kind
             size += len(value)
         elif value:
             size += _weight(value)

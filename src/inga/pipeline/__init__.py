@@ -45,7 +45,7 @@ if not TYPE_CHECKING:
     }
 
     def __getattr__(name):
-        """Loaded when asked for: `inga.pipeline.session` is needed without all this."""
+        """Import a name when it is first used: programs that need only `inga.pipeline.session` do not load all this."""
         if name not in _PLACES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(_PLACES[name]), name)

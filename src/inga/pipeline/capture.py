@@ -1,10 +1,9 @@
-"""`inga order`, from a path to a path: read a capture, restore its order, write it once and whole.
+"""`inga order`, from a path to a path: read a capture, restore its order, write the result exactly once.
 
-A capture is a trace, or a table of messages as Parquet or lines of JSON. What a stream restored is written one
-directory per micro-batch, `OUT/batch=7`, which appears whole and is never written twice: if the driver is killed
-after that and before Spark has noted it, the batch is computed again and found to be there. Offsets, state and the
-clock of a batch are in the checkpoint, and `Restorer` does not depend on how rows were mixed, so that it is
-the same batch.
+A capture is a trace, or a table of messages as Parquet or lines of JSON. The output of a stream is one directory per
+micro-batch, `OUT/batch=7`, which appears only when it is complete and is never written twice: if the driver is killed
+before Spark has recorded the batch, the same batch is computed again, but its directory is kept. It is the same batch
+since its offsets, state and time are in the checkpoint, and `Restorer` does not depend on the order of its input rows.
 """
 
 import os
@@ -42,23 +41,23 @@ REASON_MAX = 500  # characters
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What is to be put in order, and what of it."""
+    """The messages to put in order: a trace or a table, and which of its rows."""
 
     path: str
     kind: str
     group: str | None = None
     step: str = "send"  # of a trace: which rows stand for messages
-    process: int | None = None  # of a trace: only what happened there
+    process: int | None = None  # of a trace: only the rows of this process
 
     @property
     def own(self) -> str | None:
-        """The column with whom messages came to, if they did: whoever sent one has it without."""
+        """The column with the process that received the messages, None for sends: its own messages need not be among them."""
         return "process" if self.kind == "trace" and self.step != "send" else None
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What became of a capture."""
+    """How many messages of a capture were put in order."""
 
     rows: int
     concurrent: int
@@ -74,7 +73,7 @@ def open_capture(
     step: str = "send",
     process: str | None = None,
 ) -> Capture:
-    """See what lies there, before Spark is started."""
+    """Find out what a path contains, and check the options, before Spark is started."""
     found = kind or _kind_of(path)
     if not is_remote(path):
         path = str(local_path(path).absolute())  # Spark has a working directory of its own
@@ -92,7 +91,7 @@ def open_capture(
         if process not in names:
             raise UsageError(f"{path} has no process {process!r}{suggest(process, names)}")
         index = names.index(process)
-    # A send is in a trace once; a receipt once per process, each of which has an order of its own.
+    # A send is in a trace once; a receipt once per process, and each process has an order of its own.
     return Capture(path, found, None if step == "send" or process else "process", step, index)
 
 
@@ -103,7 +102,7 @@ def _kind_of(path: str) -> str:
     if not place.exists():
         raise UsageError(f"{path} does not exist, so there is nothing to order")
     if place.is_dir() and (place / MANIFEST).exists():
-        read_manifest(place)  # or the reason why it is none
+        read_manifest(place)  # raises if it is not a trace
         return "trace"
     names = [place.name] if place.is_file() else [each.name for each in place.iterdir()]
     kinds = {SUFFIXES[Path(name).suffix] for name in names if Path(name).suffix in SUFFIXES}
@@ -121,7 +120,7 @@ def order_capture(
     master: str = LOCAL,
     session: Any = None,
 ) -> CaptureResult:
-    """Restore a finished capture. What is left behind is all of it, or nothing."""
+    """Put a finished capture in order. The output is written completely, or not at all."""
     started = perf_counter()
     _check_free(out)
     hidden = out if is_remote(out) else _hidden(out)
@@ -154,9 +153,9 @@ def order_stream(
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> CaptureResult:
-    """Restore a capture while it grows, until interrupted; with `once`, what is there now.
+    """Put a capture in order while it grows, until interrupted; with `once`, only the messages written so far.
 
-    Started again with the same output it goes on where it was, however it ended.
+    Started again with the same output, it continues where it ended, however it ended.
     """
     started = perf_counter()
     checkpoint = checkpoint or f"{out.rstrip('/')}/{CHECKPOINT}"
@@ -212,7 +211,7 @@ def _messages(rows: Any, capture: Capture) -> Any:
 
 @contextmanager
 def _understood(spark: Any) -> Iterator[None]:
-    """What went wrong, in a sentence: Spark's own pages about it, and about what is interrupted, are not shown."""
+    """Turn an error of Spark into one sentence. Spark's own log of failures and interruptions, pages long, is not shown."""
     context = None if is_connect(spark) else spark.sparkContext  # a server keeps a log of its own
     if context is not None:
         context.setLogLevel("OFF")
@@ -255,7 +254,7 @@ def _check_free(out: str) -> None:
 
 
 def _check_mine(out: str, checkpoint: str) -> None:
-    """A stream goes on in what it wrote itself, and nowhere else."""
+    """Raise `UsageError` if the output exists without the checkpoint of a stream that wrote it."""
     if is_remote(out) or not local_path(out).exists():
         return
     if any(local_path(out).iterdir()) and (is_remote(checkpoint) or not local_path(checkpoint).exists()):
@@ -270,13 +269,13 @@ def _hidden(out: str) -> str:
 
 
 def _sink(out: str) -> Callable[[Any, int], None]:
-    """Writes a micro-batch to its place, once."""
+    """A function that writes a micro-batch to its directory, once."""
 
     def write(batch: Any, number: int) -> None:
         try:
             put(batch, f"batch={number}")
         except Exception as error:
-            # Java searches the text of this for signs of an interruption, and pages of it exhaust its stack.
+            # Java searches the text of this error for signs of an interruption; pages of text exhaust its stack.
             found = _explained(error)
             raise (found if found is not error else RuntimeError(str(error)[:REASON_MAX])) from None
 
@@ -286,7 +285,7 @@ def _sink(out: str) -> Callable[[Any, int], None]:
             return
         place, hidden = local_path(out) / name, local_path(out) / f"_{name}"
         if place.exists():
-            # Its rows are out already. The state has still to be brought to where they left it.
+            # Its rows were written before, but Spark did not record the state after them: it is computed again.
             batch.foreachPartition(_exhaust)
             return
         shutil.rmtree(hidden, ignore_errors=True)
@@ -312,7 +311,7 @@ def _is_empty(folder: Path) -> bool:
 
 
 def _write_counted(ordered: Any, out: str) -> tuple[int, int, int]:
-    """Write a table, and count what is written meanwhile."""
+    """Write a table, and count its rows in the same pass."""
     from pyspark.sql import Observation
 
     seen = Observation()
@@ -340,7 +339,7 @@ def _count(spark: Any, out: str) -> tuple[int, int, int]:
 
 
 def _follow(query: Any, once: bool, give_up: float | None, progress: TaskProgress) -> None:
-    """Until the query ends, or has nothing more to do, or somebody interrupts."""
+    """Wait until the query ends, has nothing more to do, or is interrupted."""
     rows, seen, last_input = 0, -1, None
     try:
         while query.isActive:

@@ -1,4 +1,4 @@
-"""A trace as a source of chunks for `inga.certify`: whoever works on its files returns summaries."""
+"""A trace as a source of chunks for `inga.certify`: tasks read its files and return small answers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -11,11 +11,11 @@ from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_chunk
 from inga.trace.manifest import RECEIVERS
 
-CHUNKS_KEPT = 8  # of those read again for explanations
+CHUNKS_KEPT = 8  # of those that are read again for explanations
 
 
 class FileSource:
-    """The chunks of a trace on disk. Of rows no more is read than the checks need."""
+    """The chunks of a trace on disk. Only the columns that the checks need are read."""
 
     def __init__(self, files: Files, checks: Iterable[str]) -> None:
         trace = files.trace

@@ -1,8 +1,8 @@
 """Work on the segments of a trace where Spark is reached by Spark Connect.
 
-Such a session has no RDDs: there are DataFrames and functions of Arrow batches. So pieces of work become rows of a DataFrame,
-pickled, and a function of batches takes them up one by one and answers in rows. What tasks of other sessions exchange in a
-shuffle goes through this process instead; it is summaries, not rows of the trace.
+Such a session has no RDDs: there are DataFrames and functions of Arrow batches. So pieces of work are pickled into rows of a
+DataFrame, and a function of batches processes them one by one and returns its answers as rows. What tasks of other sessions
+exchange in a shuffle goes through this process instead; it is summaries, not rows of the trace.
 """
 
 import pickle
@@ -16,12 +16,12 @@ from inga.pipeline.session import first_reason
 from inga.pipeline.storage import StoredTrace
 from inga.trace.schema import load_pyarrow
 
-TASKS_MAX = 32  # at once; how many cores the server has, it does not say
+TASKS_MAX = 32  # at once; the server does not say how many cores it has
 ANSWER = "at int, answer binary"
 
 
 class ConnectFiles(Files):
-    """The same as functions on DataFrames."""
+    """The segments of one trace, worked on by functions on DataFrames."""
 
     def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
         super().__init__(trace, progress)
@@ -84,7 +84,7 @@ class ConnectFiles(Files):
 
 
 def _answer(at: int, function: Callable[[], Any]) -> Any:
-    """A batch of one row. Bad input is an answer: a failed task would be tried again."""
+    """A batch of one row, with the answer. Bad input is an answer too, since a failed task would be retried."""
     pa = load_pyarrow()
     try:
         found = function()

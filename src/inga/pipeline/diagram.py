@@ -1,7 +1,7 @@
-"""The rows of a trace that its space-time diagram shows: all of them, or what is around violations, or the beginning.
+"""The rows of a trace that its space-time diagram shows: all of them, those around violations, or the first ones.
 
-Segments are read one after the other, and of what was read no more is kept than is drawn, so that the size of a trace makes no
-difference to memory.
+Segments are read one after the other, and only the rows that are drawn are kept, so that memory does not depend on the size of
+the trace.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,14 +12,14 @@ from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_file
 from inga.trace.drawing import CLOCKS_MAX, COLUMNS_DRAWN, STEPS_DRAWN, Drawing, from_table
 
-EVENTS_MAX = 1 << 20  # that a page carries, some ten bytes each
+EVENTS_MAX = 1 << 20  # in a page, some ten bytes each
 PLACES_MAX = 8
-LEAD = 0.6  # of the time a violation takes, shown before and after it at least
+LEAD = 0.6  # of the time a violation takes: at least so much is shown before and after it
 LEAD_MIN = 1_000_000  # nanoseconds
-WIDER = 4  # times as much is looked at, as long as there is room for more
-SHARE_DRAWN = 4  # of the rows of a trace at least one in so many is drawn, as a rule
-SPARE = 1.5  # times what is wanted is collected before the rest is left out: that costs a copy
-ROWS_KEPT_MAX = 1 << 20  # of segments that were read, in case they are asked for again
+WIDER = 4  # the factor by which the time span grows, as long as there is room for more rows
+SHARE_DRAWN = 4  # at least one in so many rows of a trace is drawn, as a rule
+SPARE = 1.5  # times the wanted rows are collected before the others are dropped: that costs a copy
+ROWS_KEPT_MAX = 1 << 20  # of segments that were read, in case they are needed again
 
 
 class Extent(NamedTuple):
@@ -32,7 +32,7 @@ class Extent(NamedTuple):
 
 
 def extent(file: File, content: bytes | None, n: int) -> Extent | None:
-    """Of a segment, from two of its columns; None if it is empty."""
+    """The extent of a segment, from two of its columns; None if it is empty."""
     import pyarrow.compute as pc
 
     table = read_file(file, n, ("pos", "time"), content)
@@ -43,7 +43,7 @@ def extent(file: File, content: bytes | None, n: int) -> Extent | None:
 
 
 class TimeWindow:
-    """Picks rows of a trace by time. Times decide nothing here but what is drawn."""
+    """Picks the rows of a trace to draw, by time. Nothing else depends on these times."""
 
     def __init__(self, files: Files, events_max: int = EVENTS_MAX) -> None:
         self._files = files
@@ -56,7 +56,7 @@ class TimeWindow:
             (each.begin for each in extents), default=0
         )
         self._rows = sum(each.last - each.first + 1 for each in extents)
-        # Only imported events have their arrows from vectors, which are most of what a trace weighs.
+        # Only the arrows of imported events come from vectors, which are most of the size of a trace.
         has_clocks = files.trace.manifest.is_import and min(self._rows, events_max) * n <= CLOCKS_MAX
         self._columns = (*COLUMNS_DRAWN, "deps") if has_clocks else COLUMNS_DRAWN
         self._tables: dict[int, Any] = {}  # of segments that were read last, the newest at the end
@@ -78,7 +78,7 @@ class TimeWindow:
         return found, f"{which} are here, of {rows:,} rows in all"
 
     def _whole(self) -> Any | None:
-        """All that is drawn, if that is not too much."""
+        """All rows that can be drawn, None if they are too many."""
         found, rows = [self._empty()], 0
         for at in self._extents:
             found.append(self._read(at))
@@ -88,19 +88,19 @@ class TimeWindow:
         return _joined(found)
 
     def _beginning(self) -> Any:
-        """The first events of all, as far as the segments that are read reach."""
+        """The first events of the run, up to the time when the first of the processes' first segments ends."""
         firsts: dict[int, Extent] = {}
         for at, each in self._extents.items():
             firsts.setdefault(self._process(at), each)
         if not firsts:
             return self._empty()
         begin = min(each.begin for each in firsts.values())
-        # Up to where the first segments of all processes reach.
+        # Up to there the first segments have the rows of all processes.
         reach = min(each.end for each in firsts.values())
         return self._nearest(begin, begin, reach, self._max, self._read)
 
     def _around(self, witness: Witness, count: int) -> Any:
-        """The rows that a violation is about, and those nearest to them."""
+        """The rows that a violation is about, and those nearest to them in time."""
         import pyarrow.compute as pc
 
         keys = {(witness.process, pos) for pos in (witness.pos, witness.other_pos) if pos}
@@ -121,7 +121,7 @@ class TimeWindow:
     # ---- rows
 
     def _nearest(self, moment: int, begin: int, end: int, count: int, read: Callable[[int], Any]) -> Any:
-        """Of the rows within a span of time, so many that are nearest to a moment."""
+        """The `count` rows within a span of time that are nearest to a moment."""
         import pyarrow.compute as pc
 
         found = self._empty()
@@ -148,7 +148,7 @@ class TimeWindow:
         return self._files.trace.files[segment].process
 
     def _table(self, segment: int) -> Any:
-        """The same as `_read`, for segments that may be asked for several times."""
+        """The same as `_read`, for segments that may be needed several times."""
         table = self._tables.pop(segment, None)
         if table is None:
             table = self._read(segment)
@@ -186,7 +186,7 @@ def _joined(tables: Iterable[Any]) -> Any:
 
 
 def _trimmed(table: Any, moment: int, count: int) -> Any:
-    """So many of its rows that are nearest to a moment, in their order. The other rows are let go."""
+    """The `count` rows of a table that are nearest to a moment, in their order. They are copied, so that the others can be freed."""
     import numpy as np
 
     if table.num_rows <= count:
@@ -196,7 +196,7 @@ def _trimmed(table: Any, moment: int, count: int) -> Any:
 
 
 def _unique(table: Any) -> Any:
-    """Each row once: places may overlap."""
+    """Each row once: the rows around several violations may overlap."""
     import numpy as np
 
     process, pos = table["process"].to_numpy(), table["pos"].to_numpy()
@@ -206,7 +206,7 @@ def _unique(table: Any) -> Any:
 
 
 def _distinct(witnesses: Sequence[Witness]) -> list[Witness]:
-    """One witness per row: the same delivery may break several checks, and causal, the last, explains most."""
+    """One witness per row: the same delivery may break several checks, of which later ones, such as `causal`, explain most."""
     found: dict[tuple[int, int, tuple[int, int]], Witness] = {}
     for witness in reversed(witnesses):
         found.setdefault((witness.process, witness.pos, witness.message), witness)

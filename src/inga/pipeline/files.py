@@ -1,4 +1,4 @@
-"""Work on the segments of a trace, here or as tasks of Spark: a task gets files, and returns something small for each."""
+"""Work on the segments of a trace, in this process or in tasks of Spark: a task gets files, and returns a small answer for each."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -12,22 +12,22 @@ from inga.pipeline.session import equip, is_connect
 from inga.pipeline.storage import File, StoredTrace
 
 TaskProgress = Callable[[str, int, int], None]
-"""Told what is being done, how many are done, and of how many."""
+"""Called with the name of the work, how many pieces of it are done, and how many there are."""
 
 Work = Callable[[File, bytes | None, Any], Any]
-"""What a task does with a file; its bytes, if Spark brought them; and a question of its own."""
+"""The function of a task: of a file, its bytes if Spark transferred them, and a question."""
 
 UnitWork = Callable[[Iterable[tuple[File, bytes | None]], Any], Any]
-"""The same with several files."""
+"""The same for several files."""
 
 Unit = tuple[Sequence[int], Any]
-"""The numbers of some files, and what is asked of them."""
+"""The numbers of some files, and the question about them."""
 
 TASKS_PER_CORE = 4  # enough to share the work evenly and to show progress
 BYTES_PER_TASK = 1 << 20  # less is not worth another task, of which each costs a twentieth of a second
 FILES_PER_TASK = 16
 POLL_SECONDS = 0.1
-FAILED = -1  # in place of a file that answers: why one could not ask
+FAILED = -1  # in place of a file that is to answer: the error of a file that could not ask
 
 
 def files_of(session: Any, trace: StoredTrace, progress: TaskProgress) -> "Files":
@@ -36,7 +36,7 @@ def files_of(session: Any, trace: StoredTrace, progress: TaskProgress) -> "Files
         return Files(trace, progress)
     equip(session)
     if is_connect(session):
-        from inga.pipeline.connect import ConnectFiles  # which begins where this ends
+        from inga.pipeline.connect import ConnectFiles  # which imports this module
 
         return ConnectFiles(session, trace, progress)
     return SparkFiles(session, trace, progress)
@@ -50,8 +50,8 @@ class Files:
         self._progress = progress
 
     def run(self, what: str, function: Callable[[Any], Any], pieces: Sequence[Any], size: int) -> list[Any]:
-        """A function of each of some pieces of work that say themselves which files they read, in their order. `size`: of
-        all these files. `what` is for people who wait."""
+        """Apply a function to pieces of work, which name the files they read themselves; return the answers in their order.
+        `size`: bytes of all these files. `what` is shown as progress."""
         answers = []
         for done, piece in enumerate(pieces):
             self._progress(what, done, len(pieces))
@@ -60,7 +60,7 @@ class Files:
         return answers
 
     def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
-        """Answers, in no particular order."""
+        """Apply a function to files and their questions; the answers are in no particular order."""
 
         def apply(piece: tuple[int, File, Any]) -> tuple[int, Any]:
             at, file, question = piece
@@ -70,8 +70,8 @@ class Files:
         return self.run(what, apply, work, _size(work))
 
     def units(self, what: str, function: UnitWork, units: Sequence[Unit]) -> list[Any]:
-        """Work on several files together, one after the other. From elsewhere they come through this process, one at a
-        time, unless each is a unit of its own."""
+        """Apply a function to units of several files, which it reads one after the other. The files of a remote trace are read
+        in this process, one at a time, unless each is a unit of its own."""
         if self.trace.is_remote:
             if all(len(numbers) == 1 for numbers, _ in units):
 
@@ -101,22 +101,22 @@ class Files:
         answer: Callable[[File, bytes | None, Any, Any], Any],
         questions: PieceQuestions,
     ) -> list[tuple[int, Any]]:
-        """Let files ask each other: `ask` gives, by file, what is asked of it; that is merged and answered there."""
+        """Let files query each other: `ask` returns queries by the file that is to answer, which gets all of its queries merged."""
         return local.exchange(partial(self.map, what), ask, merge, answer, questions)
 
     def gather(
         self, what: str, function: Work, questions: PieceQuestions, join: Callable[[int, list[Any]], Any]
     ) -> list[Any]:
-        """What a function deals out under keys meets, key by key, in `join`."""
+        """Apply a function to files that returns its results under keys; `join` gets all results of one key."""
         return local.gather(partial(self.map, what), function, questions, join)
 
     def content(self, segment: int) -> bytes | None:
-        """The bytes of a segment that this process cannot open itself."""
+        """The bytes of a segment, if this process cannot open the file itself."""
         return None
 
 
 class SparkFiles(Files):
-    """The same as tasks of Spark. From elsewhere Spark brings whole files as bytes."""
+    """The segments of one trace, worked on by tasks of Spark. Of a remote trace, Spark transfers whole files as bytes."""
 
     def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
         super().__init__(trace, progress)
@@ -161,7 +161,7 @@ class SparkFiles(Files):
         answer: Callable[[File, bytes | None, Any, Any], Any],
         questions: PieceQuestions,
     ) -> list[tuple[int, Any]]:
-        """One shuffle. Of a trace elsewhere, whose files Spark has to bring, the questions go through the driver."""
+        """One shuffle. For a remote trace, whose files Spark has to transfer, the queries go through the driver."""
         if self.trace.is_remote or not questions:
             return super().exchange(what, ask, merge, answer, questions)
         asked = dict(questions)
@@ -217,7 +217,7 @@ class SparkFiles(Files):
         return [each for _, each in self._answers(met, what, len(work))]
 
     def _answers(self, rdd: Any, what: str, total: int) -> list[tuple[int, Any]]:
-        """What a job returns; bad input is among the answers, since a failed task would be tried again."""
+        """The answers of a job. Bad input is among the answers, since a failed task would be retried; here it is raised."""
         found: list[tuple[int, Any]] = collect(self._session, rdd, what, total, self._progress)
         for _, answer in found:
             if isinstance(answer, TraceError):
@@ -225,7 +225,7 @@ class SparkFiles(Files):
         return found
 
     def tasks_for(self, size: int, pieces: int) -> int:
-        """Among how many tasks to share so many bytes in so many pieces."""
+        """The number of tasks for so many bytes in so many pieces."""
         cores = self._session.sparkContext.defaultParallelism
         tasks = min(TASKS_PER_CORE * cores, max(cores, size // BYTES_PER_TASK))
         return int(min(max(tasks, pieces // FILES_PER_TASK), pieces))
@@ -244,7 +244,7 @@ class SparkFiles(Files):
 
 
 def content_of(session: Any, trace: StoredTrace, segment: int) -> bytes | None:
-    """The bytes of a segment, if Spark has to bring them."""
+    """The bytes of a segment, if Spark has to transfer them."""
     if not trace.is_remote:
         return None
     (row,) = session.read.format("binaryFile").load(trace.files[segment].path).select("content").collect()
@@ -256,7 +256,7 @@ def _size(work: Sequence[tuple[int, File, Any]]) -> int:
 
 
 def collect(session: Any, rdd: Any, what: str, total: int, progress: TaskProgress) -> list[Any]:
-    """What a job returns, with progress while it runs; an interruption cancels it."""
+    """Run a job and return its results, with progress while it runs; an interruption cancels it."""
     from pyspark import InheritableThread
 
     context, group = session.sparkContext, uuid4().hex
@@ -287,7 +287,7 @@ def collect(session: Any, rdd: Any, what: str, total: int, progress: TaskProgres
 
 
 def _share_done(context: Any, group: str, total: int) -> int:
-    """Of `total`, as many as the finished tasks of the job stand for."""
+    """The part of `total` that corresponds to the share of finished tasks."""
     tracker = context.statusTracker()
     done = tasks = 0
     for job in tracker.getJobIdsForGroup(group):

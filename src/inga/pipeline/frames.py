@@ -104,7 +104,7 @@ def stamp(spark: "SparkSession", path: str, out: str) -> StampResult:
 
 
 def _frame_of(spark: Any, table: Any) -> "DataFrame":
-    """An Arrow table as a DataFrame. Over Spark Connect one without rows needs a schema to become one."""
+    """An Arrow table as a DataFrame. Over Spark Connect, a table without rows needs a schema."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     kind = from_arrow_schema(table.schema)

@@ -1,4 +1,4 @@
-"""What commands ask of the pipeline, from a path to small results."""
+"""The functions that commands call: from the path of a trace to small results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,12 +60,12 @@ def check_local(
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a report shows of a trace."""
+    """What a report shows about a trace."""
 
     trace: StoredTrace
     certificate: Certificate
     drawing: Drawing
-    shown: str  # what of the trace is in it
+    shown: str  # a sentence: which rows of the trace are in the drawing
     measured: dict[str, list[dict[str, Any]]]  # rows of the tables of `inga.pipeline.measuring`, by name
     reason: str  # why there are no delays among them
 
@@ -82,7 +82,7 @@ def report_tables(
 ) -> Tables:
     """Certify a trace, measure it, and pick the rows to draw: all, or around violations, or the first ones."""
     if not is_remote(path):
-        open_trace(path)  # what is wrong with it is said before Spark starts
+        open_trace(path)  # errors are raised before Spark starts
     with using(session, master) as spark:
         trace, certificate = check_trace(
             path, checks, master=master, witnesses=witnesses, progress=progress, session=spark
@@ -96,7 +96,7 @@ def report_tables(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The tables of `inga.pipeline.measuring` as pyarrow tables, by name; `reason` if delays mean nothing."""
+    """The tables of `inga.pipeline.measuring` as pyarrow tables, by name; `reason` says why there are no delays."""
 
     trace: StoredTrace
     tables: dict[str, Any]
@@ -122,7 +122,7 @@ def measure_trace(
 
 
 def incomparable(trace: StoredTrace) -> str:
-    """Why times of different processes must not be compared, if so."""
+    """Why times of different processes must not be compared; empty if they may."""
     manifest = trace.manifest
     if manifest.is_import:
         return "the log does not say that all its hosts had one clock"

@@ -15,7 +15,7 @@ Tasks read the files and return summaries; rows are never exchanged. There are t
     look      some files of about the same time together, with the times of sends that they need: delays and rates
     waiting   the files of one process in order: holds (`inga.pipeline.waiting`)
 
-Sends are few beside all rows, as each has many receivers. Their times, eight bytes for each, are all that goes through the driver.
+There are few sends among all rows, as each has many receivers. Their times, eight bytes each, are all that goes through the driver.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -47,14 +47,14 @@ FAMILIES = {
 """Columns of `rates`, and the steps that each counts."""
 
 HELD_BY_MAX = 1000  # messages that held others, the worst first
-BUCKETS = 60  # of time
+BUCKETS = 60  # parts of the time of a run
 APART_MAX = 2**63 - 1  # nanoseconds between two times, so that they can be subtracted
 MEASURED_COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-INDEX_BITS = 20  # of a process in the name of a line: more than there may be
+INDEX_BITS = 20  # of a process's index in the name of a line: more than indices have
 INDEX_MAX = (1 << INDEX_BITS) - 1
-UNITS_MAX = 64  # so that what comes back is small beside what is read
+UNITS_MAX = 64  # so that answers are small compared with what is read
 FILES_MIN = 8
 NOBODY = -1
 
@@ -106,7 +106,7 @@ class SendRuns:
 
 @dataclass(frozen=True, slots=True)
 class FileTraffic:
-    """What was sent, and by sender the lowest and the highest number that arrived; the lowest is above it if none did."""
+    """What was sent, and by sender the lowest and the highest number that arrived; if none did, the lowest is above the highest."""
 
     sends: SendRuns
     lowest: Ints
@@ -115,13 +115,13 @@ class FileTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Windows in a file: how often they closed, how long they stayed so, and what touches its neighbours."""
+    """Closed windows in a file: how often, for how long, and what has to be joined with the files before and after."""
 
     count: int
     total: int
     longest: int
-    first: int | None  # when something changed first
-    last: int | None  # since when it is closed, if it is at the end
+    first: int | None  # the time of the first change
+    last: int | None  # since when the window is closed, if it is at the end of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +134,15 @@ class Glance:
     end: int
     steps: dict[
         tuple[str, int], tuple[int, int | None]
-    ]  # by step and peer, or NOBODY: how many, and their numbers
+    ]  # by step and peer, or NOBODY: how many rows, and the sum of their `n`
     windows: Closed
     held: bool
-    traffic: FileTraffic | None = None  # if there are delays
+    traffic: FileTraffic | None = None  # if delays are measured
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The columns of a file that are looked at."""
+    """The columns of a file that were read."""
 
     names: list[str]
     step: NDArray[np.int32]
@@ -155,7 +155,7 @@ class _Rows:
         return found
 
     def column(self, name: str) -> tuple[Ints, Bools]:
-        """Numbers, and where there are some."""
+        """The numbers of a column, and which rows have one."""
         column = self.table.column(name).combine_chunks()
         return (
             np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64),
@@ -235,10 +235,10 @@ class TimeParts:
 
 
 class SentTimes:
-    """When messages were sent, for those who received them."""
+    """When messages were sent, by sender and number."""
 
     def __init__(self, runs: Iterable[tuple[int, int, Ints]]) -> None:
-        """Of (sender, first number, times)."""
+        """From runs of (sender, first number, times)."""
         ordered = sorted(runs, key=lambda run: run[:2])
         self._first = np.array([message_key(src, start) for src, start, _ in ordered], np.int64)
         self._length = np.array([len(times) for _, _, times in ordered], np.int64)
@@ -258,11 +258,11 @@ class SentTimes:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What files are looked at for."""
+    """What the second pass needs besides the files."""
 
     n: int
     times: TimeParts
-    sent: SentTimes | None  # if there are delays
+    sent: SentTimes | None  # if delays are measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class SecondLook:
     ]  # by process: a line for each part of time, a column for each of FAMILIES, and one for rates
     allowed: dict[
         tuple[int, int], tuple[int, int | None]
-    ]  # by process and part: the last position, and what it said
+    ]  # by process and part of time: the position of the last `rate` row, and its rate
     by_member: Spread | None
     by_link: Spread | None
 
@@ -299,7 +299,7 @@ def _units(
 
 
 def _runs(processes: Sequence[int], traffic: Sequence[FileTraffic]) -> dict[int, list[tuple[int, Ints]]]:
-    """By sender: first numbers and times."""
+    """The runs of sends by sender: first numbers and times."""
     found: dict[int, list[tuple[int, Ints]]] = {}
     for process, each in zip(processes, traffic, strict=True):
         times = np.split(each.sends.time, np.cumsum(each.sends.length)[:-1])
@@ -310,7 +310,7 @@ def _runs(processes: Sequence[int], traffic: Sequence[FileTraffic]) -> dict[int,
 def _between(
     runs: dict[int, list[tuple[int, Ints]]], lowest: Ints, highest: Ints
 ) -> Iterable[tuple[int, int, Ints]]:
-    """What there is of some numbers of each sender."""
+    """The runs of sends, cut to the numbers from `lowest` to `highest` of each sender."""
     for src, mine in runs.items():
         low, high = int(lowest[src]), int(highest[src])
         for start, times in mine:
@@ -337,7 +337,7 @@ def look(files: Iterable[tuple[File, bytes | None]], question: Question) -> Seco
 
 
 def _counted(rows: _Rows, part: Ints) -> Ints:
-    """By part of time and family, with a column more for rows that say a rate."""
+    """Rows by part of time and family, with one more column for `rate` rows."""
     family = np.full(len(rows.names) + 1, len(FAMILIES) + 1)
     for at, steps in enumerate([*FAMILIES.values(), ("rate",)]):
         family[[code for code, name in enumerate(rows.names) if name in steps]] = at
@@ -347,7 +347,7 @@ def _counted(rows: _Rows, part: Ints) -> Ints:
 
 
 def _say(allowed: dict[tuple[int, int], tuple[int, int | None]], file: File, rows: _Rows, part: Ints) -> None:
-    """Note the last rate that was said in each part of time."""
+    """Record the last rate in each part of time."""
     (pos, _), (number, known) = rows.column("pos"), rows.column("n")
     for at in np.flatnonzero(rows.which("rate")).tolist():
         key = file.process, int(part[at])
@@ -356,7 +356,7 @@ def _say(allowed: dict[tuple[int, int], tuple[int, int | None]], file: File, row
 
 
 def _delayed(process: int, rows: _Rows, sent: SentTimes) -> tuple[Spread, Spread]:
-    """How long messages took to get here: by step, and by step and sender."""
+    """How long messages took to reach each step at this process: by step, and by step and sender."""
     (src, _), (seq, known) = rows.column("src"), rows.column("seq")
     level = np.full(len(rows.names) + 1, NOBODY)
     for code, name in enumerate(rows.names):
@@ -392,7 +392,7 @@ def _steps(seen: Sequence[Glance]) -> Any:
     for each in seen:
         for (step, peer), (count, total) in each.steps.items():
             lines: list[tuple[str, int | None, int | None]] = [(step, None, None), (step, each.process, None)]
-            # Of links only those that are some: a step without peer is in the member's line already.
+            # A step without peer has no link: it is in the member's line already.
             lines += [(step, each.process, peer)] if peer != NOBODY else []
             for line in lines:
                 sums = found.setdefault(line, [0, None])
@@ -484,7 +484,7 @@ def _held_by(held: Sequence[int], waits: Sequence[Waits]) -> Any:
 
 
 def _windows(seen: Sequence[Glance]) -> Any:
-    """A window that stays closed counts to the last row of its process."""
+    """A window that stays closed counts until the last row of its process."""
     pa = load_pyarrow()
     lines = []
     for process in sorted({each.process for each in seen if each.windows.count}):
@@ -519,8 +519,8 @@ def _windows(seen: Sequence[Glance]) -> Any:
 
 
 def _rates(looks: Sequence[SecondLook], times: TimeParts) -> Any:
-    """`allowed` is the bits per second that a member might send when that was last said in the part of time; null where nothing
-    was said."""
+    """`allowed` is the rate in bits per second that a member was last permitted in the part of time; null if no row in it names
+    a rate."""
     pa = load_pyarrow()
     counts: dict[int, Ints] = {}
     allowed: dict[tuple[int, int], tuple[int, int | None]] = {}

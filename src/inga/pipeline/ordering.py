@@ -1,7 +1,7 @@
 """Causal order for tables and streams of messages, as functions on DataFrames.
 
-A table is sorted: heights grow along causality, so by (height, sender, number) causes come before effects. A
-stream is held back: one state per group, one blob per state, as `Restorer` packs it.
+A table is sorted: heights grow along causality, so by (height, sender, number) causes come before effects. In a
+stream, messages are held back: one state per group, one blob per state, as `Restorer` packs it.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ from inga.pipeline.surveying import ColumnNames, PartSummary, survey
 
 ADDED = ("order", "concurrent", "gap")
 UNKNOWN = -(1 << 63)  # in place of a height that is null
-PART = "_inga_part"  # a column that tells the parts of one group apart, while it is sorted
+PART = "_inga_part"  # a column with the part of each row, while one group is sorted in parts
 NUMBERS = ("int", "bigint", "smallint", "tinyint")
 VECTORS = ("binary", "array<int>", "array<bigint>")
 
@@ -162,7 +162,7 @@ def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNa
 
 
 def _free_name(name: str, taken: list[str]) -> str:
-    """That name, or a longer one that no column has. Spark takes large letters and small ones for the same."""
+    """That name, or a longer one that no column has. Spark does not distinguish upper and lower case."""
     while name in map(str.lower, taken):
         name += "_"
     return name
@@ -176,12 +176,12 @@ def _part(bounds: list[int]) -> Any:
 
 
 Begin = Callable[[tuple[Any, ...], int], "NumberingRun"]
-"""What a group, or a part of one, begins with; and whom its messages came to."""
+"""Returns what the numbering of a group, or of a part of one, begins with: given its key, and the member that received it."""
 
 
 @dataclass(slots=True)
 class NumberingRun:
-    """How far the numbering of a group has come."""
+    """The state of numbering a group."""
 
     marker: Marker
     order: int = 0
@@ -206,7 +206,7 @@ def _carried(base: Base, summaries: list[PartSummary]) -> Begin:
 
 
 def _height(messages: Any, src: str, seq: str, deps: str) -> Any:
-    """Messages in the past, itself included; the sender's own entry may or may not count the message."""
+    """A column with the messages in the past, itself included; the sender's own entry may or may not count the message."""
     from pyspark.sql import functions as F
 
     if dict(messages.dtypes)[deps] != "binary":
@@ -222,7 +222,7 @@ def _height(messages: Any, src: str, seq: str, deps: str) -> Any:
 def _numbered(
     batches: Iterator[Any], group: str | None, begin: Begin, names: ColumnNames
 ) -> Iterator[tuple[tuple[Any, ...], Any, NumberingRun]]:
-    """Go along sorted rows, group after group: drop copies, number the rest, and mark them."""
+    """Go through sorted rows, group after group: drop copies, number and mark the others."""
     src, seq, deps, own = names
     key, run = None, None
     for batch in batches:
@@ -231,7 +231,7 @@ def _numbered(
                 whose = NOBODY if own is None else read_owner(part.column(own)[0].as_py())
                 key, run = part_key, begin(part_key, whose)
             sources, numbers = read_places(part.column(src), part.column(seq))
-            # Of one height, too: a number that was used twice is two messages, which may be in two parts.
+            # Copies have the same height, too: a number that was used twice is two messages, perhaps in two parts.
             rows = np.stack([read_heights(part.column("height"), UNKNOWN), sources, numbers], axis=1)
             is_new = np.append(tuple(rows[0].tolist()) != run.last, (rows[1:] != rows[:-1]).any(axis=1))
             run.last = tuple(rows[-1].tolist())
@@ -281,8 +281,8 @@ def _restore_stream(
     from pyspark.sql.streaming.state import GroupStateTimeout
     from pyspark.sql.types import StructField, StructType
 
-    # As one value a row passes through pandas as it is; its columns would not: whole numbers beside nulls
-    # become floating, and times would have to be taken back from the session's time zone.
+    # As one value, a row passes through pandas unchanged. Its columns would not: integers beside nulls
+    # would become floats, and times would have to be converted back from the session's time zone.
     key = F.lit(0) if group is None else F.col(f"`{group}`")
     packed = messages.select(key.alias("group"), F.struct(*messages.columns).alias("row"))
     added = [field for field in _result_schema(messages).fields if field.name not in messages.columns]
@@ -301,7 +301,7 @@ def _restore_stream(
 def _restorer(
     added: list[str], base: Base, give_up: float | None, names: ColumnNames
 ) -> Callable[[Any, Iterator[Any], Any], Iterator[Any]]:
-    """What is done with one group of one micro-batch."""
+    """The function that Spark applies to one group of one micro-batch."""
     src, seq, deps, own = names
     patience = None if give_up is None else give_up * 1000
 

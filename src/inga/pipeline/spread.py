@@ -1,13 +1,13 @@
 """Distributions that can be added up: how often each value occurred on each of many lines of a table.
 
-Tasks make one of what they read, and send that instead of the values. A line keeps all its values as they are while they are
-few. A line with more different values than `exact_max` keeps the leading bits of each, as a floating-point number does, so
+A task makes one from the values it reads, and sends that instead of the values. A line with few different values keeps them
+exactly. A line with more of them than `exact_max` keeps the leading bits of each, as a floating-point number does, so
 that its size is bounded and percentiles are off by a known share at most. Counts, sums and extremes stay exact.
 
-What a line ends up with depends on all its values and not on how they were shared out: no part of them can have more
-different values than all have together, so a part is never coarser than the whole.
+The result for a line depends on all its values together, not on how they were distributed over tasks: no part of them can have
+more different values than all of them, so a part is never coarser than the whole.
 
-Rejected: sketches that bound the error of ranks (Greenwald and Khanna, KLL, t-digest). What they answer depends on the order
+Rejected: sketches that bound the error of ranks (Greenwald and Khanna, KLL, t-digest). Their answers depend on the order
 in which they are merged, and far out, at the 99th percentile and beyond, ranks say little about values.
 """
 
@@ -25,7 +25,7 @@ KEY_BITS, KEY_MAX = 62, 2**62
 
 
 class Resolution(NamedTuple):
-    """How much a line keeps: so many different values as they are, so many leading bits of more than these."""
+    """How much a line keeps: up to `exact_max` different values exactly, of more than these the leading `bits` of each."""
 
     exact_max: int
     bits: int
@@ -37,22 +37,22 @@ COARSE = Resolution(256, 7)  # off by 1 in 128 at most
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Lines in ascending order, and their values, counted, each line's in ascending order."""
+    """Lines in ascending order, each with its different values in ascending order and how often each occurred."""
 
     resolution: Resolution
-    line: Ints  # what a line is called
-    rounded: Bools  # whether its values are
+    line: Ints  # the names of lines
+    rounded: Bools  # whether the values of a line are rounded
     count: Ints
     total: Floats
     low: Ints
     high: Ints
-    begins: Ints  # its first value; one more entry with the number of all values
+    begins: Ints  # the index of a line's first value; one more entry with the number of all values
     value: Ints
     weight: Ints
 
     @classmethod
     def of(cls, resolution: Resolution, line: Ints, value: Ints) -> "Spread":
-        """Of values, each on its line."""
+        """The spread of values, each on its line."""
         line, value, weight = _counted(line, value, None)
         starts = _starts(line)
         begins = np.append(starts, len(line))
@@ -67,7 +67,7 @@ class Spread:
 
     @classmethod
     def sum(cls, parts: Sequence["Spread"]) -> "Spread":
-        """All of them together; there is at least one."""
+        """The sum of spreads, of which there is at least one."""
 
         def column(name: str) -> Any:
             return np.concatenate([getattr(part, name) for part in parts])
@@ -81,7 +81,7 @@ class Spread:
         return side_by_side.renamed(side_by_side.line)
 
     def renamed(self, names: Ints) -> "Spread":
-        """The same with other names of lines; lines of one name become one."""
+        """The same with other names of lines; lines of one name are merged."""
         line, where = np.unique(names, return_inverse=True)
         rounded = np.zeros(len(line), np.bool_)
         rounded[where[self.rounded]] = True
@@ -100,7 +100,7 @@ class Spread:
         )._bounded()
 
     def percentile(self, share: float) -> Ints:
-        """Of each line, the least of its values that this share of them does not exceed."""
+        """For each line, the least value that is not exceeded by at least this share of its values."""
         upto = np.cumsum(self.weight)
         before = np.append(0, upto)[self.begins[:-1]]
         rank = np.maximum(np.ceil(share * self.count), 1).astype(np.int64)
@@ -110,7 +110,7 @@ class Spread:
         return found
 
     def _bounded(self) -> "Spread":
-        """With rounded values where there are too many."""
+        """The same, with rounded values on lines that have too many different ones."""
         many = ~self.rounded & (np.diff(self.begins) > self.resolution.exact_max)
         if not many.any():
             return self
@@ -122,14 +122,14 @@ class Spread:
 
 
 def rounded_down(value: Ints, bits: int) -> Ints:
-    """With the leading bits only, towards zero. Done again it changes nothing, and order is kept."""
+    """Keep only the leading bits of values, rounding towards zero. This is idempotent, and order is kept."""
     unit = _unit(value, bits)
     found: Ints = np.sign(value) * (np.abs(value) // unit * unit)
     return found
 
 
 def _unit(value: Ints, bits: int) -> Ints:
-    """By how much neighbours of these values differ once they are rounded."""
+    """The distance between neighbouring rounded values of the size of these."""
     length = np.frexp(np.abs(value).astype(np.float64))[1]
     unit: Ints = np.left_shift(np.int64(1), np.maximum(length - bits, 0).astype(np.int64))
     return unit
@@ -142,7 +142,7 @@ def _counted(line: Ints, value: Ints, weight: Ints | None) -> tuple[Ints, Ints, 
     first, base = int(line.min()), int(value.min())
     bits = (int(value.max()) - base).bit_length()
     if (int(line.max()) - first).bit_length() + bits < KEY_BITS:
-        key = (line - first) << bits | (value - base)  # one number is sorted in a fraction of the time of two
+        key = (line - first) << bits | (value - base)  # sorting one number is several times faster than two
         if weight is None:
             key.sort()
         else:
@@ -157,7 +157,7 @@ def _counted(line: Ints, value: Ints, weight: Ints | None) -> tuple[Ints, Ints, 
 
 
 def _joined(line: Ints, value: Ints, weight: Ints) -> tuple[Ints, Ints, Ints]:
-    """Equal neighbours as one."""
+    """Merge equal neighbours."""
     if not len(line):
         return line, value, weight
     starts = np.flatnonzero(np.append(True, (np.diff(line) != 0) | (np.diff(value) != 0)))

@@ -1,8 +1,8 @@
 """`inga stamp` on files: cuts are placed and verified, then two passes over slices of the trace.
 
-A task of the two passes is given a slice, that is some segments of every process, and reads what it needs of them. What
-comes back to the driver is symbols for the events at the edges; what is written is one segment for each
-process and slice. `inga.certify.slice` says why that is enough.
+In both passes a task gets a slice, that is some segments of every process, and reads what it needs of them. The first
+returns symbols for the events at the edges to the driver; the second writes one segment for each process and slice.
+`inga.certify.slice` says why that is enough.
 """
 
 import os
@@ -44,14 +44,14 @@ from inga.trace.manifest import MANIFEST
 from inga.trace.writer import segment_name, write_segment
 
 RECEIVE = "receive"
-"""The step that stands for a receipt where the trace has no other."""
+"""The step that counts as the receipt if the trace has no rows of its receipt step."""
 
 STEP_COLUMNS = (*(name for name in JUDGED_COLUMNS if name != "deps"), "time")
-"""What is read to begin with. Vectors that are there already are not looked at, and are most of a trace. Whatever comes later
-reads no more than `MESSAGE_COLUMNS`, as the rest was looked at by then."""
+"""The columns that are read first, and validated. Existing vectors, which are most of a trace, are not read. Later passes read
+only `MESSAGE_COLUMNS`, as the others were validated by then."""
 
 KEPT_COLUMNS = tuple(name for name in COLUMNS if name != "deps")
-OURS = frozenset((*MESSAGE, *GROUP))  # steps whose vectors are made anew, or go
+OURS = frozenset((*MESSAGE, *GROUP))  # steps whose vectors are computed anew, or omitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class _Work:
     # ---- slices
 
     def _slices(self) -> list["_Task"]:
-        """For each slice the segments it needs, and the number of the segment it will write of each process."""
+        """For each slice the segments it needs, and the number of the segment that it will write for each process."""
         n, numbers, found = self._trace.n, np.zeros(self._trace.n, np.int64), []
         for number, upto in enumerate(self.cuts.upto):
             after = self.cuts.upto[number - 1] if number else np.zeros(n, np.int64)
@@ -218,7 +218,7 @@ class _Work:
         return self._files.run(what, function, work, sum(file.size for file in self._trace.files))
 
     def _describe(self, target: Path) -> None:
-        """The manifest and the process files, as they were."""
+        """Copy the manifest and the process files."""
         (target / "events").mkdir(parents=True)
         source = Path(self._trace.path)
         Manifest.parse((source / MANIFEST).read_bytes(), str(source / MANIFEST)).write(target)
@@ -229,13 +229,13 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One slice: the segments in which it lies."""
+    """One slice, and the segments that have its rows."""
 
     number: int
     files: list[File]
     after: Any  # by process: the last position before it
     upto: Any
-    segments: Any  # by process: the number of the segment that it becomes
+    segments: Any  # by process: the number of the segment that is written
 
     def steps(self, n: int, receipt: str) -> Iterator[Steps]:
         for file in self.files:
@@ -244,7 +244,7 @@ class _Task:
 
 
 def _place(trace: StoredTrace, error: Unstampable) -> str:
-    """The file with a row, or the line of a log that it was made of."""
+    """The file that has a row, or the line of the log that it was imported from."""
     for file in trace.files:
         if file.process == error.process:
             table = read_file(file, trace.n, ("process", "pos", "ref"))
@@ -268,7 +268,7 @@ def _read(file: File, n: int, receipt: str) -> tuple[Steps, Any]:
 
 
 def _read_steps(file: File, n: int, receipt: str) -> Steps:
-    """The steps alone, of a segment that was read before."""
+    """Only the steps of a segment, which was validated when it was read first."""
     return steps_in(read_file(file, n, MESSAGE_COLUMNS), file.process, receipt)
 
 
@@ -289,7 +289,7 @@ def _write(task: _Task, n: int, receipt: str, step: str, begin: Beginning, targe
 
 
 def _rows(task: _Task, process: int, n: int) -> Any:
-    """All columns of a process's rows in a slice; of vectors those that stay, if there may be some."""
+    """All columns of a process's rows in a slice; vectors only if some of its rows may keep theirs."""
     import pyarrow as pa
 
     low, high = int(task.after[process]) + 1, int(task.upto[process])
@@ -311,8 +311,8 @@ def _steps_in(table: Any) -> list[str]:
 
 
 def _with_vectors(table: Any, at: Any, lines: Any, heights: Any) -> Any:
-    """The table with vectors of messages in these rows. Rows that are not about messages keep what they have: clocks of
-    imported events, what precedes the requests of objects."""
+    """The table with the vectors of messages in these rows. Rows that are not about messages keep their vectors: the clocks of
+    imported events, and what precedes the requests of objects."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -336,14 +336,14 @@ def _with_vectors(table: Any, at: Any, lines: Any, heights: Any) -> Any:
 
 
 def _spread(values: Any, at: Any, present: Any) -> Any:
-    """Values at these rows of more, with zeros between them."""
+    """Values at the present rows, with zeros at the others."""
     found = np.zeros((len(present), *values.shape[1:]), values.dtype)
     found[at] = values
     return found
 
 
 def _renamed(table: Any, old: str, new: str) -> Any:
-    """Rows of one step under another name."""
+    """The table with another name for one step."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

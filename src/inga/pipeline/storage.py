@@ -1,7 +1,7 @@
-"""Where a trace lies, and how a task gets at a segment.
+"""Where a trace is stored, and how a task reads a segment.
 
-Rows are never moved: a task is given files. On a file system that all machines share, it opens them itself; from
-other places (`hdfs:`, `s3a:`) Spark brings it whole files as bytes.
+Rows are never moved: a task gets files. On a file system that all machines share, it opens them itself; from a
+remote one (`hdfs:`, `s3a:`) Spark transfers whole files to it as bytes.
 """
 
 import os
@@ -32,7 +32,7 @@ class File:
     process: int
     path: str
     size: int
-    name: str  # below the trace
+    name: str  # relative to the trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class StoredTrace:
 
     @property
     def quiet_seconds(self) -> float:
-        """How long after the last message control traffic may go on: as the run says, or a second."""
+        """How long control traffic may go on after the last progress of a message: as the run says, or a second."""
         said = self.manifest.options.get("quiet_seconds", QUIET_SECONDS)
         if isinstance(said, bool) or not isinstance(said, (int, float)) or not 0 < said < 1e6:
             raise TraceError(f"{self.path}/{MANIFEST}: quiet_seconds is a number of seconds, not {said!r}.")
@@ -63,7 +63,7 @@ class StoredTrace:
 
 
 def open_trace(path: str, session: Any = None, *, growing: bool = False) -> StoredTrace:
-    """Read what the trace says about itself. Only a trace elsewhere needs a session for that."""
+    """Read the manifest and the process files, and list the segments. Only a remote trace needs a session for that."""
     if session is None or not is_remote(path):
         directory = local_path(path).absolute()
         found = read_description(directory)
@@ -71,7 +71,7 @@ def open_trace(path: str, session: Any = None, *, growing: bool = False) -> Stor
             File(s.process, str(s.path), s.path.stat().st_size, f"events/{s.path.name}")
             for s in _segments(directory, found)
         ]
-        if not growing:  # else somebody may have joined and not written yet
+        if not growing:  # else a newcomer may not have written anything yet
             _check_claims(found, files)
         return StoredTrace(
             str(directory), found.manifest, _processes(found, str(directory)), files, is_remote=False
@@ -88,7 +88,8 @@ def open_trace(path: str, session: Any = None, *, growing: bool = False) -> Stor
 
 
 def _check_claims(found: Description, files: list[File]) -> None:
-    """Whether vectors have room for processes that left no trace: before anything is made as wide as they say."""
+    """Raise `TraceError` if vectors have no room for processes that wrote nothing, before arrays are made as wide as the manifest
+    says."""
 
     def is_complete(process: int) -> bool:
         return process in found.known and found.known[process].complete
@@ -99,7 +100,7 @@ def _check_claims(found: Description, files: list[File]) -> None:
         return
     widest = 0
     for file in files:
-        with suppress(OSError, ValueError, KeyError):  # whoever reads the file will say what is wrong with it
+        with suppress(OSError, ValueError, KeyError):  # errors are reported when the file is read
             widest = max(widest, _width(file.path))
         if widest > silent:
             break
@@ -114,7 +115,7 @@ def _processes(found: Description, shown: str) -> list[Process]:
     files = found.processes()
     views = [file.first_view for file in files[: found.named] if file.first_view is not None]
     for file in files[found.named :]:
-        # Whoever joined later came in a later view; the others a manifest has to know.
+        # A process that joined later has a later first view; the manifest must name all others.
         if file.first_view is not None and views and file.first_view <= min(views):
             raise TraceError(
                 f"{shown}/{MANIFEST} names {found.named} processes, but process {file.process} "
@@ -129,7 +130,7 @@ def _segments(directory: Path, found: Description) -> Any:
 
 
 def _copy_outline(path: str, scratch: Path, session: Any) -> dict[str, tuple[str, int]]:
-    """The small files of a trace elsewhere, and empty files in place of its segments; paths and sizes."""
+    """Copy the small files of a remote trace, and make empty files in place of its segments; return their paths and sizes."""
     for folder, pattern in (("", MANIFEST), ("processes", "*.json")):
         for row in _listed(session, "/".join(filter(None, (path.rstrip("/"), folder, pattern)))):
             target = scratch / folder / row.path.rpartition("/")[2]
@@ -161,7 +162,7 @@ def _listed(session: Any, pattern: str, *columns: str) -> list[Any]:
 
 
 def read_file(file: File, n: int, columns: tuple[str, ...], content: bytes | None = None) -> Any:
-    """The checked table of a segment; `content` is what Spark brought, if it did."""
+    """The validated table of a segment; `content` is its bytes, if Spark transferred them."""
     if content is None:
         _check_presence(file)
         return read_segment(file.path, n, process=file.process, columns=columns)

@@ -1,17 +1,18 @@
-"""How many messages lie at which heights: what has to be known before one group is sorted in parts.
+"""Count the messages at each height, as one group has to be surveyed before it is sorted in parts.
 
-Parts are ranges of heights. What a part has to know of those before it is how many messages there were and the highest number
-of each sender; and where parts are to begin is a matter of how many messages lie between two heights. One look at the
-table tells both, without moving its rows: tasks count by sender and by height, rounded down to multiples of a power of two that
-leaves few enough lines, and lines of tasks add up. Heights lie close together, since every message has one more than what precedes it,
-so that multiples of one number hold about as many messages each; a few that are far off take a line each and no more.
-Parts begin at such multiples, so that what is known of each of them is exact.
+Parts are ranges of heights. A part has to know how many messages are in the parts before it, and the highest number of each
+sender in them; and to choose where parts begin, one has to know how many messages are between two heights. One pass over the
+table yields both, without moving its rows: tasks count by sender and by height, and their counts are added up. Heights are rounded
+down to multiples of a power of two that leaves few enough lines. They are close together, since a message is higher by one than
+the messages it follows, so that each multiple has about as many messages; a few heights that are far off take a line each and no
+more. Parts begin at such multiples, so that the counts of each part are exact.
 
-What is there twice counts once. The files of a trace are in the order in which messages were sent, so that the numbers of a sender
-ascend, and stretches of them that do not overlap have no message twice. Where that cannot be said, Spark finds copies first.
+Copies count once. The files of a trace are in the order in which messages were sent, so that the numbers of a sender ascend, and
+stretches of numbers that do not overlap have no message twice. If they overlap, or there are too many, Spark drops copies first.
 
-Rejected: percentiles of the heights, then a sort by three columns to count. That is a look more and a shuffle. And leading bits
-of heights: half of a table lies between the last height and the half of it, and few bits do not tell that half apart.
+Rejected: percentiles of the heights, then a sort by three columns to count, which takes another pass and a shuffle. Also rejected:
+leading bits of heights. Half of a table is between half of the last height and the last height, and few bits do not distinguish
+heights in that half.
 """
 
 import zlib
@@ -25,18 +26,18 @@ import pyarrow as pa
 from inga.certify.chunk import Bools, Ints
 from inga.pipeline.restore import read_heights, read_owner, read_places, vector_slices
 
-PART_MESSAGES = 1 << 20  # of one group, for which one task is enough
+PART_MESSAGES = 1 << 20  # messages of one group for which one task is enough
 PARTS_MAX = 64
 HEIGHT_MAX = 1 << 52  # beyond it heights count as this one
 LINES_MAX = 1 << 13  # of a survey, unless there are many senders
-HEIGHTS_PER_PART = 4  # at least, so that parts can be about as large as they should be
+HEIGHTS_PER_PART = 4  # at least, so that parts can be about equally large
 STRETCHES_MAX = 1 << 16
-GAPS_MAX = 64  # in the numbers of a batch, at which stretches end: the widest
-PENDING_MAX = 1 << 18  # rows that are counted in one go
+GAPS_MAX = 64  # the widest gaps in the numbers of a batch, at which stretches end
+PENDING_MAX = 1 << 18  # rows that are counted at once
 
 
 class ColumnNames(NamedTuple):
-    """What columns are called."""
+    """The names of columns."""
 
     src: str
     seq: str
@@ -45,11 +46,11 @@ class ColumnNames(NamedTuple):
 
 
 class PartSummary(NamedTuple):
-    """What later parts have to know of one."""
+    """What later parts have to know about a part."""
 
     messages: int
-    came: Ints  # by sender
-    named: int  # the highest number of the one whom messages came to that was named
+    came: Ints  # the highest number by sender
+    named: int  # the highest number that messages name of the member that received them
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Survey:
 
     @classmethod
     def of(cls, height: Ints, src: Ints, seq: Ints, named: Ints) -> "Survey":
-        """Of messages in the order in which they are found."""
+        """The survey of messages, in the order in which they are found."""
         ones = np.ones(len(src), np.int64)
         return cls(
             1,
@@ -81,7 +82,7 @@ class Survey:
 
     @classmethod
     def sum(cls, parts: Sequence["Survey"]) -> "Survey":
-        """All of them together, with few lines; there is at least one."""
+        """The sum of surveys, with few lines; there is at least one."""
 
         def column(name: str) -> Any:
             return np.concatenate([getattr(part, name) for part in parts])
@@ -114,7 +115,7 @@ class Survey:
         return sorted({int(heights[at]) for at in wanted if 0 < at < len(heights)})
 
     def summaries(self, bounds: list[int]) -> list[PartSummary]:
-        """Of the parts that begin there, and of the first."""
+        """The summaries of the first part, and of those that begin at these heights."""
         part = np.searchsorted(bounds, self.height, side="right")
         members = int(self.src.max(initial=-1)) + 1
         found = []
@@ -129,7 +130,7 @@ class Survey:
 
 
 def survey(messages: Any, names: ColumnNames) -> Survey:
-    """Look at a table with heights once; or twice, if there may be copies in it."""
+    """Survey a table with heights in one pass; in two, if there may be copies in it."""
     columns = ["height", names.src, names.seq]
     if names.own is not None:
         columns += [names.deps, names.own]
@@ -153,7 +154,7 @@ def _look(messages: Any, names: ColumnNames) -> Survey:
 
 
 def summed(surveys: Iterable[Survey]) -> Survey | None:
-    """The sum of many, of which there is never room for all; None of none."""
+    """The sum of surveys that would not all fit in memory; None if there are none."""
     pending: list[Survey] = []
     lines, enough = 0, PENDING_MAX
     for each in surveys:
@@ -162,7 +163,7 @@ def summed(surveys: Iterable[Survey]) -> Survey | None:
         if lines > enough:
             pending = [Survey.sum(pending)]
             lines = len(pending[0].src)
-            enough = max(PENDING_MAX, 2 * lines)  # of many senders a sum alone may have more lines
+            enough = max(PENDING_MAX, 2 * lines)  # with many senders, one sum may have more lines
     return Survey.sum(pending) if pending else None
 
 
@@ -198,7 +199,7 @@ def _unpacked(row: Any) -> Survey:
 
 
 def _coarser(unit: int, height: Ints, heights_max: int) -> tuple[int, Ints]:
-    """Heights as multiples of that unit, or of the least that leaves so many different ones."""
+    """Heights as multiples of a unit: of this one, doubled until there are at most `heights_max` different heights."""
     different = np.unique(height // unit)
     while len(different) > heights_max:
         unit *= 2
@@ -207,8 +208,8 @@ def _coarser(unit: int, height: Ints, heights_max: int) -> tuple[int, Ints]:
 
 
 def _stretches(src: Ints, seq: Ints) -> Ints:
-    """Numbers of a sender that ascend as they are found. Where many are left out a stretch ends: a batch may hold the first file of
-    a sender and the third, while another holds the second."""
+    """Numbers of a sender that ascend as they are found. A stretch ends at a wide gap: a batch may have the first file of a sender
+    and the third, while another has the second."""
     order = np.argsort(src, kind="stable")
     src, seq = src[order], seq[order]
     steps = np.diff(seq)
@@ -221,7 +222,7 @@ def _stretches(src: Ints, seq: Ints) -> Ints:
 
 
 def _joined(stretches: Ints) -> tuple[Ints, bool]:
-    """Stretches in ascending order, with those that lie side by side as one; and whether some overlap."""
+    """Stretches in ascending order, with adjacent ones merged; and whether some overlap."""
     stretches = stretches[np.lexsort((stretches[:, 1], stretches[:, 0]))]
     src, low, high = stretches.T
     same: Bools = src[1:] == src[:-1]

@@ -22,8 +22,8 @@ def sweep(
 ) -> list[Answer]:
     """The answers, in the order of the tasks; a session that is given stays open.
 
-    They are dealt out like cards, as neighbours tend to take equally long. A few hands per core share the work evenly;
-    a Spark task for each would cost more than a short simulation.
+    Tasks are dealt out like cards, as neighbours tend to take equally long. A few hands per core share the work evenly;
+    a Spark task for each of them would cost more than a short simulation.
     """
     with using(session, master) as spark:
         equip(spark)

@@ -1,11 +1,11 @@
-"""Results as tables: what was found out about many runs, each under its date, so that a year of them is one query.
+"""Results of many runs as tables, each run under its date, so that a year of them is one query.
 
     DIR/verdicts/date=2026-01-31/run=ID/part.parquet       a row for each check
     DIR/violations/..., DIR/causes/...                     of those that are explained
     DIR/steps/..., DIR/delays/...                          tables of `inga metrics`
 
-Date and run are columns to whoever reads a whole table (`spark.read.parquet("DIR/verdicts")`). What is written of a run once more
-takes the place of what was there, under the date of the first time; nothing else is ever touched. A file appears whole.
+A whole table (`spark.read.parquet("DIR/verdicts")`) has date and run as columns. If a run is written again, its new tables replace
+the old ones, under the date of the first time; nothing else is ever changed. A file appears only when it is complete.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ PART = "part.parquet"
 
 
 def verdicts(trace: StoredTrace, certificate: Certificate) -> Any:
-    """As an Arrow table: the answer to each check, and what it was asked about."""
+    """The answer to each check as an Arrow table, with the run that it is about."""
     pa = load_pyarrow()
     manifest = trace.manifest
     about = {
@@ -66,7 +66,7 @@ def verdicts(trace: StoredTrace, certificate: Certificate) -> Any:
 
 
 def violations(certificate: Certificate) -> Any:
-    """As an Arrow table: the violations that are explained, each with the chain of causes that it breaks."""
+    """The violations that are explained as an Arrow table, each with the chain of causes that it breaks."""
     pa = load_pyarrow()
     step = pa.struct(
         {"process": pa.int32(), "pos": pa.int64(), "step": pa.string(), "src": pa.int32(), "seq": pa.int64()}
@@ -112,7 +112,7 @@ def violations(certificate: Certificate) -> Any:
 
 
 def causes(certificate: Certificate) -> Any:
-    """As an Arrow table: what lies behind the violations."""
+    """The causes of the violations as an Arrow table."""
     pa = load_pyarrow()
     schema = pa.schema({"cause": pa.string(), "count": pa.int64(), "checks": pa.list_(pa.string())})
     rows = [
@@ -129,7 +129,7 @@ def write(
     *,
     date: str | None = None,
 ) -> str:
-    """Add what was found out about a run; the date under which it stands. `date`: another than today, as 2026-01-31, for a run
+    """Add the results of a run; return the date under which they are. `date`: another than today, such as 2026-01-31, for a run
     that is new here."""
     place = root(directory)
     when = day(date)
@@ -151,7 +151,7 @@ def write(
 
 
 def read(directory: str, name: str) -> list[dict[str, Any]]:
-    """All rows of one of the tables, by date, and the runs of a day as they were certified."""
+    """All rows of one of the tables, by date, and the runs of a day in the order in which they were certified."""
     pyarrow = load_pyarrow()
     place = root(directory)
     if not (place / name).is_dir():
@@ -180,14 +180,14 @@ def root(directory: str) -> Path:
 
 
 def _dated(table: Any) -> Any:
-    """With the moment at which it was certified, by which runs of one day are sorted."""
+    """The table with the time at which it was certified, by which runs of one day are sorted."""
     pa = load_pyarrow()
     now = pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC"))
     return table.append_column("certified", pa.array([now.as_py()] * len(table), now.type))
 
 
 def day(said: str | None) -> str:
-    """A date as it stands in tables; None: today."""
+    """A date as it is written in tables; None: today."""
     if said is None:
         return datetime.now(UTC).date().isoformat()
     try:

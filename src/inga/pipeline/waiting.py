@@ -1,11 +1,11 @@
 """How long messages were held at one process, and for which other message.
 
-A message is held from its first `hold` to the first row that lets it through, `deliver` or `accept`. What held it is, of all that
-precede it, the last that was let through meanwhile: one that its vector names, or an earlier one of the same sender where
-the named one was for others. A message that was let through without its causes waited for none of those that came later.
+A message is held from its first `hold` to the first row that lets it through, `deliver` or `accept`. Of all messages that precede
+it, the last that was let through meanwhile is the one that held it: one that its vector names, or an earlier one of the same
+sender if the named one was for others. A message that was let through without its causes waited for none of those that came later.
 
-The files of a process are read in order. Kept between them are messages that are still held, a bit for each message that
-was let through, and what was let through since the oldest one was put aside.
+The files of a process are read in order. Between files, these are kept: the messages that are still held, a flag for each message
+that was let through, and the messages that were let through since the oldest held one was put aside.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,10 +20,10 @@ from inga.certify.chunk import Bools, Ints, matrix_of
 from inga.pipeline.spread import COARSE, FINE, Spread
 from inga.pipeline.storage import File, read_file
 
-NUMBER_BITS = 40  # of a message in a key that begins with its sender; there are no higher numbers
+NUMBER_BITS = 40  # of a number in a key that begins with its sender; higher numbers count as the highest
 PAGE_BITS = 16
-RECENT_MAX = 1 << 20  # rows; whoever waits for longer was let through for another reason than a cause
-STEPS_BACK = 32  # in which what held a message is nearly always found
+RECENT_MAX = 1 << 20  # rows; a message that waits for longer was let through for another reason than a cause
+STEPS_BACK = 32  # within which the message that held another is nearly always found
 
 THROUGH = ("deliver", "accept")
 
@@ -86,7 +86,7 @@ NONE = np.zeros(0, np.int64)
 
 
 def waiting(files: Iterable[tuple[File, bytes | None]], n: int, listed_max: int) -> Waits:
-    """Of one process, whose files come in order. Lists at most so many messages that held others."""
+    """The waits of one process, whose files come in order. Lists at most `listed_max` messages that held others."""
     held, recent, through = HeldMessages(NONE, NONE, NONE), Passed(NONE, NONE, NONE), _Through()
     spreads = [(Spread.of(FINE, NONE, NONE), Spread.of(COARSE, NONE, NONE))]
     blame = Blame(NONE, NONE, NONE, NONE)
@@ -165,7 +165,7 @@ class _Through:
         return found
 
     def has(self, keys: Ints) -> Bools:
-        """Of keys in ascending order."""
+        """Which messages were let through; keys are in ascending order."""
         found = np.zeros(len(keys), np.bool_)
         for flags, which, offset in self._paged(keys):
             found[which] = flags[offset]
@@ -181,8 +181,8 @@ class _Through:
 
 
 def _put_aside(held: HeldMessages, rows: _Rows, firsts: Ints, through: _Through) -> HeldMessages:
-    """What is held after these rows, if none of them had let anything through: of each message its first row. A copy that
-    comes when the message itself was let through waits for nothing."""
+    """The messages held after these rows, as if none of them had let a message through: each with its first row. A copy that
+    arrives after the message itself was let through does not wait."""
     puts = np.flatnonzero(~rows.is_through)
     keys, first = np.unique(rows.key[puts], return_index=True)
     at = puts[first]
@@ -197,7 +197,7 @@ def _put_aside(held: HeldMessages, rows: _Rows, firsts: Ints, through: _Through)
 
 
 def _released(held: HeldMessages, rows: _Rows, firsts: Ints) -> tuple[Ints, HeldMessages, HeldMessages]:
-    """The rows that let through what is held; what that was, in the same order; what stays."""
+    """The rows that let held messages through; these messages, in the same order; the messages that are still held."""
     place, is_held = _find(held.key, rows.key[firsts])
     stays = np.ones(len(held.key), np.bool_)
     stays[place[is_held]] = False
@@ -211,7 +211,8 @@ def _find(known: Ints, keys: Ints) -> tuple[Ints, Bools]:
 
 
 def _held_by(recent: Passed, at: Ints, after: Ints, deps: NDArray[np.int32]) -> Ints:
-    """For messages that are at these places: the last before it that precedes it and came after a position; -1 if none did."""
+    """For each message at these places: the place of the last one before it that precedes it and came after a position; -1 if
+    there is none."""
     found = np.full(len(at), -1, np.int64)
     left = np.arange(len(at))
     for back in range(1, STEPS_BACK + 1):
@@ -223,7 +224,7 @@ def _held_by(recent: Passed, at: Ints, after: Ints, deps: NDArray[np.int32]) -> 
         left = left[~is_cause]
         if not len(left):
             return found
-    for each in left.tolist():  # few: they waited for what was for others, or for a long row of those
+    for each in left.tolist():  # few: no cause of theirs is among the last STEPS_BACK messages
         begin, end = int(np.searchsorted(recent.pos, after[each], side="right")), int(at[each]) - STEPS_BACK
         causes = np.flatnonzero(recent.seq[begin:end] <= deps[each, recent.src[begin:end]])
         if len(causes):

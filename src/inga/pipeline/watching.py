@@ -1,13 +1,13 @@
-"""Certifying a trace while it grows: each look reads the segments that are new, and no others.
+"""Certify a trace while it grows: each look reads the segments that are new, and no others.
 
-What is carried from look to look are the summaries of `inga.certify`, those of long ago as one (`remembering`): with them, a look at
-the whole trace costs the driver a few vectors, and the workers only what has come since. While the trace grows, only what
-can never be put right again is judged: `Check.growing` says when.
+From look to look the summaries of `inga.certify` are kept, with old ones merged (`remembering`): with them, a look at the whole
+trace costs the driver a few vectors, and the workers only the new segments. While the trace grows, only those checks are judged
+whose violations later rows cannot undo: `Check.growing` says when.
 
 At the end all checks are answered from the same summaries, so the verdict is that of `inga check`.
 
-Whoever wants to hear of violations as they come is told of each once. What was told is written down afterwards, so a watcher that is
-killed in between tells it again: by the numbers of the violations the one who hears it can know what it has heard.
+Each violation is announced once. That is recorded afterwards, so a watcher that is killed in between announces it again; a
+receiver recognises such a repeat by the numbers of the violations.
 """
 
 import os
@@ -28,8 +28,8 @@ from inga.pipeline.remembering import Memory, NewViolations, RememberingSource
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, StoredTrace, is_remote, open_trace
 
-GROWTH = 1.5  # of the trace, after which messages under way are compared again
-EXAMPLES_MAX = 200  # violations of a check that are looked through for new ones
+GROWTH = 1.5  # of the trace, after which messages in flight are compared again
+EXAMPLES_MAX = 200  # violations of a check among which new ones are searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Looked:
 
 
 class Watch:
-    """One trace, looked at again and again; after a violation only to its end, unless it `goes_on` to judge."""
+    """One trace, looked at again and again. After a violation nothing is judged until the trace ends, unless it `goes_on`."""
 
     def __init__(
         self,
@@ -56,19 +56,19 @@ class Watch:
         self.memory = memory
         self._checks = checks
         self._witnesses = witnesses
-        self._compared = 0  # segments there were when messages were last compared
-        self._trouble: str | None = None  # what was wrong at the last look
+        self._compared = 0  # the number of segments when messages were last compared
+        self._trouble: str | None = None  # the error of the last look
         self._last: Certificate | None = None  # the last one that was explained
         self._goes_on = goes_on
         self.violated: Certificate | None = None  # the first that had a violation
         self.behind: float | None = None  # at the last look
 
     def look(self, session: Any, progress: TaskProgress) -> Certificate | None:
-        """What is known now, if something is new; the final answer is also in the memory."""
+        """The certificate of the trace so far, None if nothing is new; the final one is also in the memory."""
         try:
             certificate = self._look(session, progress)
         except TraceError as error:
-            # Files may come between two of our steps. What is really wrong is wrong the next time too.
+            # Files may appear between two of our steps. A real error is there the next time too.
             if self._trouble == str(error):
                 raise
             self._trouble = str(error)
@@ -101,7 +101,7 @@ class Watch:
         return certificate
 
     def _certify_all(self, source: RememberingSource, checks: Sequence[str], witnesses: int) -> Certificate:
-        """The verdict. If it takes rows that are in folds, all segments are summarised again."""
+        """The final verdict. If it needs rows that are in folds, all segments are summarised again."""
         asked: Any = {"seed": self.memory.seed, "witnesses": witnesses}
         if not self.memory.is_lossy:
             with suppress(Folded):
@@ -112,7 +112,7 @@ class Watch:
     def _certify_growing(
         self, source: RememberingSource, checks: Sequence[str], witnesses: int
     ) -> Certificate:
-        """Judge what is there. Violations that were explained are not explained again, and of others the new ones come first."""
+        """Judge the segments so far. Violations that were explained are not explained again; of the others, new ones come first."""
         asked: Any = {"seed": self.memory.seed, "growing": True, "witnesses": witnesses}
         asked["seen"] = source.seen()
         if self.memory.folds:
@@ -123,7 +123,7 @@ class Watch:
         return self._last
 
     def _with_settled(self, certificate: Certificate) -> Certificate:
-        """With the violations that are in folds."""
+        """The certificate with the violations in folds added."""
 
         def whole(check: Answer) -> Answer:
             settled = self.memory.settled.get(check.name, 0)
@@ -132,7 +132,7 @@ class Watch:
         return replace(certificate, checks=[whole(check) for check in certificate.checks])
 
     def _fold(self, source: RememberingSource, certificate: Certificate) -> None:
-        """Forget rows of long ago. Of their violations the number is kept: those that are not found any more."""
+        """Fold old segments. The number of their violations is kept: of those that are no longer found afterwards."""
         self.memory.fold(source)
         asked: Any = {"seed": self.memory.seed, "growing": True, "explained": False}
         try:
@@ -144,7 +144,7 @@ class Watch:
         self.memory.settle({before.name: before.violations - after.violations for before, after in pairs})
 
     def _explained(self, counted: Certificate) -> Certificate | None:
-        """The same with explanations, if they are those of the last time; None if something is new."""
+        """The same with the explanations of the last time, if there are no new violations; otherwise None."""
         last = {check.name: check for check in self._last.checks} if self._last is not None else {}
         checks = []
         for check in counted.checks:
@@ -158,11 +158,11 @@ class Watch:
         return replace(counted, checks=checks, groups=groups if is_broken else [])
 
     def _now(self, checks: Sequence[str], segments: int, new: int) -> list[str]:
-        """What to judge while the trace grows. After a violation the rest is left to the end."""
+        """The checks to judge while the trace grows. After a violation the rest is left to the end."""
         if (self.violated is not None and not self._goes_on) or not segments:
             return []
         is_due = segments >= GROWTH * self._compared if new else segments > self._compared
-        # What becomes a fold is compared before that, for the last time until the end.
+        # Before segments are folded their messages are compared, for the last time until the end.
         is_due |= self.memory.is_full(new)
         if not (new or is_due):
             return []
@@ -186,7 +186,7 @@ def _oldest(files: Sequence[File]) -> float | None:
 
 
 def is_finished(trace: StoredTrace) -> bool:
-    """Whether no row can come any more."""
+    """Whether no more rows can be written."""
     return trace.manifest.complete or all(each.complete or each.crashed for each in trace.processes)
 
 
@@ -206,15 +206,15 @@ def watch_trace(
 ) -> Certificate:
     """Look at a trace every `poll` seconds until it is complete, or a violation is found.
 
-    With `until_complete` a violation does not end it. `tell` hears of every look that has something new, `announce` of every
-    violation, once: if it returns False, it is told again after the next look. With neither session nor master it is done in
-    this process, without Spark.
+    With `until_complete` a violation does not end it. `tell` is called after every look that found something new, `announce` with
+    every new violation, once: if it returns False, it is called again after the next look. With neither session nor master the
+    work is done in this process, without Spark.
     """
     started = perf_counter()
     memory = Memory(checkpoint)
     if not is_remote(path):
         trace = open_trace_leniently(path)
-        choose_checks(trace, checks)  # or why that cannot be
+        choose_checks(trace, checks)  # raises if that is impossible
         memory.bind(trace, checks)
     if memory.verdict is not None:
         return memory.verdict
@@ -249,7 +249,7 @@ def _keep_looking(
 
 
 class _Teller:
-    """Tells somebody of every violation once, and again what did not arrive."""
+    """Announces every violation once, and again if that failed."""
 
     def __init__(self, memory: Memory, announce: Callable[[NewViolations], bool], examples_max: int) -> None:
         self._memory = memory
@@ -267,7 +267,7 @@ class _Teller:
 
 
 def open_trace_leniently(path: str) -> StoredTrace:
-    """A trace that is being written may be seen in between two of its files; not twice in the same way."""
+    """Open a trace that is being written. Between the writing of two files it may look wrong, but not twice in the same way."""
     try:
         return open_trace(path)
     except TraceError as first:

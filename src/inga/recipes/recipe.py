@@ -15,17 +15,17 @@ from inga.stack.layer import Layer
 ALIASES = {"causal": "vector"}
 
 NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
-"""What is not promised at a level."""
+"""The guarantees of an order that do not hold if messages are delivered at a level below its own, by level."""
 
 BROUGHT: dict[str, tuple[str, ...]] = {
     "inga.corba.orders": tuple(
         "miop miop+acks remiop remiop+co remiop+object remiop+total remiop+vector".split()
     ),
 }
-"""Modules of rooms above us, and the orders that each registers when it is imported: on first use by name, be it by a
-command, a simulation, or the process of a member that knows nothing of those rooms."""
+"""Modules of rooms above this one, and the orders that each registers when it is imported. That happens when one of them is
+first used by name, even by a command, a simulation or a member's process that knows nothing of those rooms."""
 TEACHING = "inga.lab.rungs.recipes"
-"""Registers the orders that are only there to learn from. It is imported when a name is found nowhere else."""
+"""Registers the orders that exist for teaching only. It is imported when a name is found nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class Recipe:
     make: Callable[[Options], list[Layer]]
     guarantees: tuple[str, ...] = ()
     receipt: str = "take"  # the trace step that makes a message a cause at its receiver
-    level: str = "received"  # what `deliver` means here, unless another of the levels is asked for
-    levels: tuple[str, ...] = ()  # all that can be asked for
-    takes: tuple[str, ...] = ()  # which of PLACED it has a place for
-    own: tuple[str, ...] | None = None  # options of its protocol; None = whoever makes it refuses others
-    tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
-    unsafe: bool = False  # teaching material: refused on real sockets unless asked for
+    level: str = "received"  # the level at which messages are delivered by default
+    levels: tuple[str, ...] = ()  # all levels that `deliver` can name
+    takes: tuple[str, ...] = ()  # the options of PLACED that it supports
+    own: tuple[str, ...] | None = None  # options of its protocol; None = `make` refuses others by itself
+    tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, and values that hunts try
+    unsafe: bool = False  # for teaching: refused on real sockets unless asked for
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
-    blames: bool = True  # a member that cannot send knows because of whom
-    wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
-    lends: bool = True  # what a member has sent that is gone is kept by the others, and handed round
-    echo: bool = False  # own messages are delivered too, unless something else is said
+    blames: bool = True  # a member that cannot send knows which members it waits for
+    wire: str = "inga"  # the format of its datagrams: "inga" or "miop"
+    lends: bool = True  # members keep the packets of others, to exchange those of a member that is gone
+    echo: bool = False  # a member's own messages are delivered to it by default
     sequenced: bool = False  # a sequencer orders messages, unless there are objects
     window: bool = (
-        True  # bytes on their way can be limited; elsewhere packets are, by options of the protocol
+        True  # `window` limits the bytes in flight; in other recipes options of the protocol limit packets
     )
 
     def build(self, options: Options) -> list[Layer]:
@@ -58,7 +58,7 @@ class Recipe:
         return self.make(options)
 
     def check(self, options: Options) -> None:
-        """Refuse what is asked for and has no place here."""
+        """Raise UsageError for options that this order does not support."""
         for name in PLACED:
             if name not in self.takes and getattr(options, name) != getattr(UNSAID, name):
                 self._refuse(name, [each.name for each in _ordinary() if name in each.takes])
@@ -71,7 +71,7 @@ class Recipe:
             refuse_unknown(self.name, options.protocol, self.own)
 
     def changes_with(self, detect: float | None) -> bool:
-        """Whether members come, go and fail: on wires of others that is so where failures are detected."""
+        """Whether the view can change: members join, leave and fail. With MIOP only if failures are detected."""
         return self.lends and (self.wire == "inga" or detect is not None)
 
     def _expels(self, detect: float | None) -> bool:
@@ -79,7 +79,7 @@ class Recipe:
         return self.blames and self.changes_with(detect)
 
     def check_window(self, window: int | None) -> None:
-        """Refuse a window in bytes, if one is asked for, where that means nothing."""
+        """Raise UsageError if a window in bytes is given, and this order has none."""
         if window is not None and not self.window:
             self._refuse("window", [each.name for each in _ordinary() if each.window])
 
@@ -87,7 +87,8 @@ class Recipe:
         raise UsageError(f"{option} is an option of order {_listed(having)}; order {self.name!r} has none")
 
     def keep(self, options: Options, said_of: str) -> Options:
-        """What of the options has a place here, of those that were said about another order. The rest waits until
+        """The options for this order, from those that were given for the order `said_of`: without those that it does not
+        support, and, unless it is the same order, without `protocol` and `deliver`. The originals are kept in `said`, until
         the group changes back."""
         left: dict[str, Any] = {name: getattr(UNSAID, name) for name in PLACED if name not in self.takes}
         if self.name != said_of:
@@ -100,18 +101,18 @@ class Recipe:
         return "objects" in self.takes
 
     def engine(self, objects: bool) -> bool:
-        """Whether the order of objects is that of messages, in a group that has some or has none."""
+        """Whether the engine of objects orders messages, too; `objects`: whether the group has any."""
         return self.objects and (objects or not self.sequenced)
 
     @property
     def partition(self) -> str:
-        """Which parts of a group go on, unless something else is said."""
+        """Which parts of a divided group go on by default."""
         return "primary" if self.objects else "all"
 
     def claims(self, *, full: bool, deliver: str | None = None, objects: bool = False) -> list[str]:
-        """The guarantees that a trace can show; one of deliveries only holds no control rows. Of a group
-        with objects it shows their order, whether or not there are messages besides. Where members that fail
-        are excluded it shows that those who are left agree, on who they are and on what they delivered."""
+        """The guarantees that a trace can be checked for. A trace of deliveries only (not `full`) has no control rows, so
+        it cannot show `quiet`. In a group with objects they are those of objects, even if there are plain messages, too.
+        `views`: the remaining members agree on the view, and on what they delivered."""
         shown = ("object",) if objects else self.promises(deliver)
         views = ["views"] if self.wire == "inga" and not self.unsafe else []
         return [*(name for name in shown if full or name != "quiet"), *views]
@@ -131,7 +132,7 @@ class Recipe:
         return self.echo if wanted is None else wanted
 
     def level_of(self, wanted: str | None) -> str:
-        """The level at which to deliver; one that this recipe lacks is refused."""
+        """The level at which to deliver; UsageError for one that this recipe does not have."""
         if wanted is None:
             return self.level
         if wanted not in self.levels:
@@ -142,7 +143,7 @@ class Recipe:
         return wanted
 
     def promises(self, deliver: str | None) -> tuple[str, ...]:
-        """The guarantees of a run that delivers at that level; at another than its own, an order waits for less."""
+        """The guarantees of a run that delivers at that level: at a level below its own, an order waits for less."""
         lost = NOT_YET.get(deliver, ()) if deliver is not None and deliver != self.level else ()
         return tuple(name for name in self.guarantees if name not in lost)
 
@@ -193,7 +194,7 @@ def ladder() -> list[str]:
 
 
 def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
-    """Teaching material does not get onto real sockets by accident."""
+    """Raise UsageError for an order that exists for teaching only, unless `unsafe` allows it."""
     if recipe.unsafe and not unsafe:
         raise UsageError(
             f"order {recipe.name!r} is there to learn from and misorders messages or blocks: "
@@ -202,7 +203,7 @@ def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
 
 
 def refuse_late(recipe: Recipe, detect: float | None) -> None:
-    """Who is in a group whose view cannot change is known from the start."""
+    """Raise UsageError if nobody can join a group of this order later, since its view cannot change."""
     if not recipe.changes_with(detect):
         otherwise = ", or let failures be detected (detect)" if recipe.lends else ""
         raise UsageError(
@@ -211,7 +212,7 @@ def refuse_late(recipe: Recipe, detect: float | None) -> None:
 
 
 def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str], where: str = "") -> None:
-    """An option that the protocol of an order does not have; `where`: under which circumstances."""
+    """Raise UsageError for an option that the order's protocol does not have. `where`: a condition for that, as text."""
     for name in said:
         if name not in known:
             having = [recipe.name for recipe in _ordinary() if recipe.own and name in recipe.own]
@@ -221,15 +222,15 @@ def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str], where:
 
 
 def _bring(name: str) -> bool:
-    """Whether there is a recipe of that name, after having it registered by whoever brings it."""
+    """Whether there is a recipe of that name. Imports the module of BROUGHT that registers it, if there is one."""
     for module, orders in BROUGHT.items():
         if name in orders:
-            import_module(module)  # While that is being imported itself, this does nothing.
+            import_module(module)  # Does nothing while that module is being imported.
     return name in _recipes
 
 
 def _ordinary() -> list[Recipe]:
-    """All that are meant to be used."""
+    """All recipes but those for teaching."""
     for module in BROUGHT:
         import_module(module)
     return [recipe for recipe in _recipes.values() if not recipe.unsafe]

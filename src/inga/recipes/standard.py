@@ -21,16 +21,16 @@ from inga.recipes.recipe import refuse_unknown, register
 from inga.recipes.transports import Bare, Composition, Ordering, Part, Repaired, compose
 from inga.stack.layer import Layer
 
-# Orders, and what they are told
+# Orders, and the options that their layers get
 
 
 def plain(layer: type[Order], *takes: str) -> Ordering:
-    """An order that knows no more than whether to echo."""
+    """An order whose layer has no option but `echo`; `takes`: options of PLACED that it supports besides `coarse`."""
     return Ordering(lambda options, repaired: Part(layer, {"echo": bool(options.echo)}), ("coarse", *takes))
 
 
 def causal(layer: type[Causal], matrix: type[Causal] | None = None) -> Ordering:
-    """One that sees concurrency too, and perhaps has a `matrix` of its own."""
+    """An order that detects concurrent messages. `matrix`: the layer to use instead with the option `matrix`."""
 
     def part(options: Options, repaired: bool) -> Part:
         given = {"echo": bool(options.echo), "on_concurrent": options.on_concurrent}
@@ -65,12 +65,12 @@ def _sco(options: Options, repaired: bool) -> Part:
         "window_bytes": options.flow.get("window"),
         "multicast": options.multicast,
     }
-    together = options.multicast and options.protocol.get("multicast_from")  # one datagram: all get the same
+    together = options.multicast and options.protocol.get("multicast_from")  # one datagram for all
     return Part(Sco, given, coarse=True, mixes=not together)
 
 
 def objects(*, total: bool = False, crowded: bool = False, **defaults: Any) -> Ordering:
-    """The layer of objects: with `total`, everything conflicts, and nobody says what."""
+    """The layer of objects. With `total` everything conflicts, so there are no keys."""
 
     def part(options: Options, repaired: bool) -> Part:
         given = {
@@ -100,7 +100,7 @@ VECTOR = causal(Causal, Matrix)
 REPAIRED = Repaired()
 BARE = Bare()
 OVER = {"reliable": REPAIRED, "datagrams": BARE}
-"""What objects can stand on: the layers that repair and keep a window, or nothing at all."""
+"""The transports for objects: layers that repair and have a window, or bare datagrams."""
 
 # Recipes
 
@@ -155,7 +155,7 @@ _CALLED = Composition("total", objects(total=True), OVER)
 
 
 def _total(options: Options) -> list[Layer]:
-    """Messages alone are agreed by a sequencer. Where there are objects, their calls are in the same order."""
+    """Without objects a sequencer orders the messages; with objects their layer orders messages and calls alike."""
     made = _CALLED if options.objects else _SEQUENCED
     refuse_unknown("total", options.protocol, made.own, "" if options.objects else " without objects")
     return made(options)

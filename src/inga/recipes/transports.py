@@ -1,7 +1,7 @@
-"""What carries the packets of an order.
+"""Transports: the layers that carry the packets of an order.
 
-    Repaired   flow and repair by layers of their own, over datagrams of ours
-    Bare       datagrams of ours, for an order that repairs by itself
+    Repaired   flow and repair by layers of their own, over inga's own datagrams
+    Bare       inga's own datagrams, for an order that repairs by itself
 
 MIOP is a third, in `inga.corba`. A recipe is an order over one of them: `compose`.
 """
@@ -30,37 +30,37 @@ Made = TypeVar("Made", bound=Layer)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A layer that is to be made. Its settings are options of the recipe, but for those that the recipe gives."""
+    """A layer that is to be made. Its settings are options of the recipe, except those in `given`."""
 
     layer: type[Layer]
     given: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(
         default_factory=dict
-    )  # where the recipe prefers others than the layer
-    gathers: bool = True  # of an order: a bundle may wait for company until the one before has arrived
-    coarse: bool = False  # of an order: bundles stay open over takes, whatever is said
+    )  # of the recipe, where they differ from the layer's
+    gathers: bool = True  # of an order: bundles wait for further messages while earlier ones are in flight
+    coarse: bool = False  # of an order: bundles stay open over takes, whatever the option `coarse` is
     mixes: bool = False  # of an order: messages of one packet may be for different members
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What can be said about it."""
+        """The names of its settings that options can set."""
         return tuple(
             name for name in names_of(getattr(self.layer, "settings", NoSettings)) if name not in self.given
         )
 
     def make(self, said: Mapping[str, Any]) -> Layer:
-        """The layer, with those of the options that are its own."""
+        """Make the layer, with those of the options that are its own."""
         own = {name: value for name, value in said.items() if name in self.options}
         return self.layer(**{**self.defaults, **own, **self.given})
 
 
 class Transport:
-    """What is beneath an order."""
+    """The layers beneath an order."""
 
     wire: ClassVar[str] = "inga"
-    repairs: ClassVar[bool] = True  # nothing is lost on the way, and what has arrived is reported
-    window: ClassVar[bool] = False  # it limits the bytes that are on their way
-    lends: bool = True  # what a member has sent that is gone is kept by the others, and handed round
+    repairs: ClassVar[bool] = True  # no packet is lost, and arrivals are acknowledged
+    window: ClassVar[bool] = False  # it limits the bytes in flight
+    lends: bool = True  # members keep the packets of others, to exchange those of a member that is gone
     fragment: type[Fragment] = Fragment
 
     def parts(self, order: Part, options: Options) -> list[Part]:
@@ -68,13 +68,13 @@ class Transport:
         return []
 
     def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
-        """All of it, the parts that were `made` among them, from the top down."""
+        """All layers of the transport, with the parts that were `made`, from top to bottom."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired(Transport):
-    """Window, repair, and whatever faults are wanted, over datagrams of ours."""
+    """Flow control, repair, and the faults of the options, over inga's own datagrams."""
 
     window = True
     reliable: type[Reliable] = Reliable
@@ -86,7 +86,7 @@ class Repaired(Transport):
 
 
 class Bare(Transport):
-    """Datagrams of ours, as the network has them."""
+    """Inga's own datagrams, which the network may lose, duplicate and reorder."""
 
     repairs = False
 
@@ -95,12 +95,12 @@ class Bare(Transport):
 
 
 def _ground(options: Options, name: str) -> list[Layer]:
-    """What stands at the bottom of every recipe on our own wire."""
+    """The lowest layers of every recipe with inga's own datagrams."""
     return [changing_session(options, name), shaped(options.faults)]
 
 
 def changing_session(options: Options, name: str) -> Session:
-    """The session of a group whose members come, go and fail."""
+    """The session of a group whose view can change."""
     said, said_of = options.said or (options, name)
     build = partial(_changed, options=said, said_of=said_of)
     return Session(
@@ -133,14 +133,14 @@ class Ordering:
     """An order as recipes use it: the layer for given options, over a transport that repairs or not."""
 
     part: Callable[[Options, bool], Part]
-    takes: tuple[str, ...] = ("coarse",)  # which of PLACED it has a place for
-    echo: bool = False  # own messages are delivered too, unless something else is said
-    window: bool = False  # it limits the bytes that are on their way, whatever is beneath
+    takes: tuple[str, ...] = ("coarse",)  # the options of PLACED that it supports
+    echo: bool = False  # a member's own messages are delivered to it by default
+    window: bool = False  # it limits the bytes in flight itself, over any transport
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Layers of a recipe that is an order over a transport. Where there is a choice, the option `over` makes it."""
+    """Makes the layers of a recipe that is an order over a transport. If there are several, the option `over` selects one."""
 
     name: str
     order: Ordering
@@ -197,7 +197,7 @@ def compose(
 
 
 def tuned(layer: type[Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
-    """A layer for a recipe of that name, with what the user says about it: for recipes of your own."""
+    """Make a layer for a recipe of that name, with the user's `options`: for recipes of your own."""
     part = Part(layer, given)
     refuse_unknown(name, options, part.options)
     made = part.make(options)
@@ -206,10 +206,10 @@ def tuned(layer: type[Made], name: str, options: Mapping[str, Any], **given: Any
 
 
 def options_of(parts: Sequence[Part]) -> tuple[str, ...]:
-    """What can be said about any of them; what more than one knows is for all of those."""
+    """The options of all these layers. One that several of them have goes to each of those."""
     return tuple(dict.fromkeys(name for part in parts for name in part.options))
 
 
 def repairs_itself(order: type[Layer]) -> bool:
-    """An order whose messages are cut above it, and which needs nothing from below."""
+    """Whether an order repairs by itself: then it needs nothing from below, and its messages are fragmented above it."""
     return "reliable" in order.provides

@@ -1,4 +1,4 @@
-"""Small line charts as SVG, for pages that need nothing else."""
+"""Small line charts as SVG, for pages that load no other file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -9,10 +9,10 @@ Point = tuple[float, float]
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 92, 28, 40
 CROWD = 20
-"""Numbers along the axis, from which on not each of them is written."""
+"""From so many numbers along the x axis on, only round ones are labelled."""
 COLOURS = ("#3056d3", "#b45f00", "#117a4b", "#c0262d", "#7a3ec8", "#5b6474", "#0e7490")
 COLOURS_DARK = ("#8aa4ff", "#f5a742", "#5ad19a", "#ff8086", "#c39bff", "#98a2b3", "#4fc3d9")
-"""Of lines and their names, so that names can be read on light and on dark ground."""
+"""Colours of lines and their names, which are readable on a light and on a dark background, respectively."""
 
 
 def _classes(colours: Sequence[str]) -> str:
@@ -43,7 +43,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 
 
 def line_chart(title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: str) -> str:
-    """One line per series, named at its end. Axes begin at 0."""
+    """A chart with one line per series, named at its end. Axes begin at 0."""
     points = [point for line in series.values() for point in line]
     x_max = max(point[0] for point in points)
     y_step = _step(max(point[1] for point in points))
@@ -59,7 +59,7 @@ def line_chart(title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: 
 
 
 def log_chart(title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: str) -> str:
-    """The same with logarithmic axes, from one power of ten to another. All values are above 0."""
+    """The same with logarithmic axes, from one power of ten to another. All values must be above 0."""
     points = [point for line in series.values() for point in line]
     lows = [floor(log10(min(point[axis] for point in points))) for axis in (0, 1)]
     highs = [max(ceil(log10(max(point[axis] for point in points))), lows[axis] + 1) for axis in (0, 1)]
@@ -115,7 +115,7 @@ def _axes(x_max: float, y_max: float, y_step: float, x: str, y: str, place: obje
 
 
 def _level(value: float, at: float) -> str:
-    """A line across the chart, and its number."""
+    """A horizontal line across the chart, and its number."""
     return (
         f'<line x1="{LEFT}" y1="{at:.1f}" x2="{WIDTH - RIGHT}" y2="{at:.1f}"/>'
         f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>'
@@ -123,7 +123,7 @@ def _level(value: float, at: float) -> str:
 
 
 def _labels(x: str, y: str) -> list[str]:
-    """What the axes are; closes the group of them."""
+    """The names of the axes. Also closes their group element."""
     middle = (LEFT + WIDTH - RIGHT) / 2
     return [
         f'<text x="{middle:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(x)}</text>',
@@ -132,7 +132,7 @@ def _labels(x: str, y: str) -> list[str]:
 
 
 def _step(largest: float) -> float:
-    """A round number that divides the axis into three to seven."""
+    """A round number that divides the axis into three to seven parts."""
     step = 10.0 ** len(str(int(largest))) / 10
     for part in (0.1, 0.2, 0.5, 1.0, 2.0):
         if largest / (step * part) <= 7:
@@ -141,7 +141,7 @@ def _step(largest: float) -> float:
 
 
 def _apart(wanted: Mapping[str, float], least: float = 14.0) -> dict[str, float]:
-    """Names that would lie on each other are moved down."""
+    """The heights of names, moved down where they would overlap."""
     placed: dict[str, float] = {}
     last = -least
     for name, at in sorted(wanted.items(), key=lambda item: item[1]):

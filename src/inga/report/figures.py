@@ -1,7 +1,7 @@
-"""What happened in a run, and how long things took: numbers with their definitions, and small pictures.
+"""The events of a run in numbers, and its delays and costs: numbers with their definitions, and small charts.
 
 All of it comes from tables of `inga metrics`. A number is a `details` element: its definition is one click away, also
-by keyboard and without any script. Pictures are SVG in the colours of the page; each has its numbers as text.
+by keyboard and without any script. Charts are SVG in the colours of the page; each has its numbers as text.
 """
 
 from collections import Counter
@@ -15,13 +15,13 @@ from inga.report.verdict import text
 
 MEMBERS_SHOWN = 10
 HELD_SHOWN = 5
-LINES_MAX = 3  # of one picture: so many have colours that can be told apart
+LINES_MAX = 3  # of one chart: so many have colours that can be told apart
 WIDTH = 420
-LABEL, ROOM = 104, 128  # to the left and to the right of bars
+LABEL, ROOM = 104, 128  # width of the text to the left and to the right of bars
 
 TableRows = Sequence[Mapping[str, Any]]
 Curve = list[tuple[float, float]]
-"""When, in milliseconds of the run, and how much."""
+"""Points of a curve: the time in milliseconds since the start of the run, and the value."""
 
 _LEVELS = {
     "receive": ("arrived", "the packet came in from the network, in whatever order"),
@@ -41,7 +41,7 @@ _LEVELS = {
 
 
 def tiles(section: Section) -> str:
-    """What happened, in numbers."""
+    """The events of a run in numbers, as HTML."""
     found = [_tile(*each) for each in _numbers(section)]
     return f'<div class="tiles">{"".join(found)}</div>'
 
@@ -54,7 +54,7 @@ def _tile(label: str, value: int, definition: str, tone: str = "") -> str:
 
 
 def _numbers(section: Section) -> list[tuple[str, int, str]]:
-    """Label, number, definition. What did not happen is left out, but for losses: that there was none is news."""
+    """Label, number and definition of each tile. Kinds of events that did not occur are left out."""
     certificate, steps, crashes = section.certificate, _totals(section), _crashes(section)
     numbers = [
         ("messages sent", certificate["payloads"], "What applications sent. Messages sent in one turn of a program share a packet."),
@@ -84,21 +84,21 @@ def _plural(word: str, count: int, ending: str = "s") -> str:
 
 
 def _crashes(section: Section) -> int:
-    """Members, each once, however many noted it; one that names nobody means itself."""
+    """How many members crashed. Each counts once, however many rows name it; a row without a peer is about its own process."""
     named, alone = _by_peer(section, "crash")
     return len({*named, *alone})
 
 
 def _views(section: Section) -> int:
-    """A view is known by its number and by who led the change to it. Of those that one led, some member has seen them all: mostly
-    the leader."""
+    """How many views there were. A view is identified by its number and the leader of the change to it. Of the views that a leader
+    led, some member has seen all, mostly the leader itself: so the largest count of one member is taken."""
     led, alone = _by_peer(section, "view")
     return sum(led.values()) + max(alone.values(), default=0)
 
 
 def _by_peer(section: Section, step: str) -> tuple[dict[int, int], dict[int, int]]:
-    """Rows of a step that name somebody: by whom they name, as many as one process has at most. And by process, those that name
-    nobody: what is counted of it in all, less what names others."""
+    """Counts of the rows of a step. First by peer: the most rows of one process that name it. Then by process: its rows that name
+    no peer, computed as its total less those that name one."""
     named: dict[int, int] = {}
     alone: Counter[int] = Counter()
     for row in section.measured.get("steps", ()):
@@ -112,7 +112,7 @@ def _by_peer(section: Section, step: str) -> tuple[dict[int, int], dict[int, int
 
 
 class _Totals:
-    """How often each step occurred, in all."""
+    """How often each step occurred in the whole run."""
 
     def __init__(self, rows: TableRows) -> None:
         self._counts = {row["step"]: row["count"] for row in rows if row["process"] is None}
@@ -129,7 +129,7 @@ def _totals(section: Section) -> _Totals:
 
 
 def figures(section: Section) -> str:
-    """What was measured, as far as it was."""
+    """Charts of the measurements that exist, as HTML."""
     made = [_delays, _rate, _permitted, _overhead, _slowest, _holds, _windows]
     drawn = [each for figure in made if (each := figure(section))]
     if not drawn:
@@ -214,8 +214,8 @@ def _rate(section: Section) -> str:
 
 
 def _over_time(section: Section, **columns: str) -> dict[str, Curve]:
-    """Of some columns of `rates`, by the names for them: how much a second in each part of the run, all members together. Parts
-    in which nothing happened have no rows."""
+    """Curves of some columns of `rates`, under the names given: the sum per second of all members in each part of the run. Parts
+    without rows are 0; columns that are 0 throughout are left out."""
     rows = section.measured.get("rates", ())
     width = rows[0]["length_ms"] if rows else 1.0
     parts = [round(row["from_ms"] / width) for row in rows]
@@ -234,7 +234,7 @@ def _length(section: Section) -> float:
 
 
 def _permitted(section: Section) -> str:
-    """Of a paced order. Members only say a rate when it changes, so each is good until the next."""
+    """The permitted rates under a paced order. A member reports its rate only when it changes, so each holds until the next."""
     said: dict[int, Curve] = {}
     for row in sorted(section.measured.get("rates", ()), key=lambda row: row["from_ms"]):
         if row["allowed"] is not None:
@@ -334,13 +334,14 @@ def _windows(section: Section) -> str:
 
 
 def in_digits(value: float, digits: int) -> str:
-    """A number with so many digits, or with all before the point if these are more: never with an exponent of ten."""
+    """A number with so many significant digits, or with all digits before the point if there are more; never in scientific
+    notation."""
     text = f"{value:.{digits}g}"
     return f"{value:,.0f}" if "e+" in text else text
 
 
 def ms(value: float) -> str:
-    """Milliseconds as people say them."""
+    """A time given in milliseconds as text, in a suitable unit."""
     for unit, size in (("s", 1000.0), ("ms", 1.0), ("µs", 0.001)):
         if abs(value) >= size:
             return f"{in_digits(value / size, 3)} {unit}"
@@ -359,14 +360,14 @@ def _label(name: str, y: float) -> str:
 
 
 def _short(name: str, letters: int) -> str:
-    """What goes into a text of a picture; pointing at it shows the rest."""
+    """A name for a text element, shortened; pointing at it shows up to 200 characters of it."""
     if len(name) <= letters:
         return escape(name)
     return f"{escape(name[: letters - 1])}…<title>{escape(name[:200])}</title>"
 
 
 def _ranges(rows: Sequence[tuple[str, Mapping[str, Any]]], label: str) -> str:
-    """Medians, nine tenths and 99 hundredths, on one scale."""
+    """A chart of medians and of the 90th and 99th percentiles, on one scale."""
     values = [row[key] for _, row in rows for key in ("p50", "p99")]
     place = _scale(min(values), max(values))
     parts, step = [], 24
@@ -384,7 +385,8 @@ def _ranges(rows: Sequence[tuple[str, Mapping[str, Any]]], label: str) -> str:
 
 
 def _scale(low: float, high: float) -> Callable[[float], float]:
-    """From 0; by powers of ten where the largest would push all others into a corner."""
+    """A function from values to x coordinates: linear from 0, or logarithmic if the largest value is more than 50 times the
+    lowest."""
     room = WIDTH - LABEL - ROOM - 12
     if low > 0 and high / low > 50:
         span = log10(high / low)
@@ -408,7 +410,7 @@ def _bars(rows: Sequence[tuple[str, float, str]], label: str) -> str:
 
 
 def _lines(lines: Sequence[tuple[str, Curve]], length: float, label: str, height: float = 150) -> str:
-    """Rates over time, each with its name, which two may share, and the highest value of all."""
+    """A chart of curves over time, each with its name (which need not be unique), and the highest value of all."""
     left, right, top, bottom = 40, 8, 22, 22
     highest = max(max(value for _, value in line) for _, line in lines) or 1.0
     parts = [

@@ -1,10 +1,10 @@
 """Columns of events for the viewer, small enough to be in the page: integers, compressed, as text.
 
-A million events are one to five megabytes this way; as JSON they would be sixty, and take seconds to read. What counts up is
-kept as differences, which compress well, and what the viewer can find out itself is left out. A column that is not a sum is read
-where it lies, so opening a page costs little more than reading it.
+A million events take one to five megabytes this way; as JSON they would take sixty, and seconds to read. Ascending columns are
+stored as differences, which compress well, and columns that the viewer can compute are left out. A column that is not stored as
+differences is used in place, so opening a page costs little more than reading it.
 
-Rejected: Arrow files. Their columns would lie there just the same, but each page would carry a reader of their description.
+Rejected: Arrow files. Their columns would be the same numbers, but each page would need a reader for their description.
 """
 
 import json
@@ -16,14 +16,14 @@ from inga.report.section import Section
 from inga.report.verdict import packets, short
 from inga.trace.drawing import STEPS_DRAWN, TEXT_MAX, Drawing, from_rows
 
-MEMBERS_TOLD = 12  # of a set of receivers; of the others, how many there are
-SPAN_MAX = 1 << 62  # of values whose differences are whole numbers
+MEMBERS_TOLD = 12  # members listed of a set of receivers; the size of the set is stored, too
+SPAN_MAX = 1 << 62  # the largest range of values whose differences are computed as integers
 
 _WIDTHS = (("i1", 1 << 7), ("i2", 1 << 15), ("i4", 1 << 31))
 
 
 def pack(number: int, section: Section) -> list[str]:
-    """The elements that carry a section's data: a description, and one for all columns."""
+    """The HTML elements with a section's data: one with a description, one with all columns."""
     drawing = section.drawing if section.drawing is not None else from_rows(section.rows)
     columns, content, size = _columns(drawing)
     description = {
@@ -51,13 +51,14 @@ def _has_span(drawing: Drawing) -> bool:
 
 
 def _columns(drawing: Drawing) -> tuple[list[list[Any]], bytes, int]:
-    """Name, type, how to undo it, length and base of each column; and all of them, compressed, with their size before."""
+    """The description of each column (name, type, encoding, length, base); all columns, compressed; and their size before
+    compression."""
     import numpy as np
 
     def column(name: str) -> Any:
         return getattr(drawing, name).astype(
             np.int64
-        )  # whatever it was made of: sums and differences have to fit
+        )  # whatever type it has in the drawing: sums and differences have to fit
 
     process, (number, seen) = column("process"), _in_order(column("message"))
     described: list[list[Any]] = []
@@ -77,9 +78,9 @@ def _columns(drawing: Drawing) -> tuple[list[list[Any]], bytes, int]:
 
 
 def _in_order(messages: Any) -> tuple[Any, Any]:
-    """Messages numbered by their first events: the new number for each event, and the old one for each new one.
+    """Renumber messages in the order of their first events: the new number for each event, and the old number for each new one.
 
-    Members mostly go from one message to the next one then, and steps of one compress to nothing.
+    With this numbering, a member's next event is mostly about the next message, and steps of one compress very well.
     """
     import numpy as np
 
@@ -94,7 +95,8 @@ def _in_order(messages: Any) -> tuple[Any, Any]:
 
 
 def _distances(numbers: Any, groups: Any) -> Any:
-    """From each number to the next one of the same group, leaving out -1, which becomes 0; what does not fall is one more."""
+    """The difference of each number from the previous one of the same group (for the first, from 0), plus one if it is not
+    negative. Numbers of -1 are skipped and become 0, which no difference is."""
     import numpy as np
 
     about = np.flatnonzero(numbers >= 0)
@@ -110,7 +112,7 @@ def _distances(numbers: Any, groups: Any) -> Any:
 
 
 def _differences(values: Any, groups: Any) -> Any:
-    """From each value of a group to the next one; the first is left as the difference from the lowest of all."""
+    """The difference of each value from the previous one of the same group; for the first of a group, from the lowest of all."""
     import numpy as np
 
     if not len(values):
@@ -128,7 +130,7 @@ def _differences(values: Any, groups: Any) -> Any:
 
 
 def _kept(name: str, values: Any, described: list[list[Any]]) -> bytes:
-    """A column as it is, or what is the same in all of it."""
+    """A column without encoding; if all its values are equal, only that value, in the description."""
     import numpy as np
 
     values = np.minimum(values, SPAN_MAX)
@@ -142,17 +144,18 @@ def _packed(name: str, values: Any, how: str, base: int, described: list[list[An
     kind = _kind(values)
     content: bytes = values.astype(f"<{kind}").tobytes()
     described.append([name, kind, how, len(values), base])
-    return content + bytes(-len(content) % 8)  # so that every column begins where an array may
+    return content + bytes(-len(content) % 8)  # typed arrays need columns that begin at multiples of 8
 
 
 def _kind(values: Any) -> str:
-    """The smallest integers that will do; beyond them, floating point."""
+    """The smallest integer type that holds all values; if none does, floating point."""
     least, largest = int(values.min(initial=0)), int(values.max(initial=0))
     return next((kind for kind, limit in _WIDTHS if -limit <= least and largest < limit), "f8")
 
 
 def _witnesses(section: Section, drawing: Drawing) -> list[dict[str, Any]]:
-    """What each violation is about, as numbers of events; those that are not drawn are left out."""
+    """The violations, each with the indices of its events in the drawing. Events that are not drawn are left out of a chain, and
+    None elsewhere."""
     found = []
     for check in section.certificate["checks"]:
         for witness in check["witnesses"]:
@@ -174,6 +177,6 @@ def _witnesses(section: Section, drawing: Drawing) -> list[dict[str, Any]]:
 
 
 def safe_json(content: dict[str, Any]) -> str:
-    """JSON in which nothing can end the element that it is in."""
+    """JSON that cannot end the HTML element that it is in."""
     text = json.dumps(content, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

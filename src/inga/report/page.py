@@ -1,8 +1,8 @@
-"""One HTML file that needs nothing else: no network, no other file.
+"""One self-contained HTML file: it needs no network and no other file.
 
-What comes from traces, names above all, is never markup: the page's own text is escaped, and the viewer gets
-its data as JSON and columns of numbers and only ever sets the text of elements, or draws it. The policy in the head forbids
-everything from outside.
+Texts from traces, such as names, are never interpreted as markup: the page's own text is escaped, and the viewer gets
+its data as JSON and columns of numbers, and only sets the text of elements, or draws it. The content security policy in the head
+forbids all resources from outside.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ GROUPS_SHOWN = 8
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SCRIPTS = ("record.js", "search.js", "signs.js", "paint.js", "viewer.js", "compare.js")
-"""Parts of one script, in the order in which they need each other."""
+"""The parts of one script; each uses only parts before it."""
 
 
 def render(sections: Sequence[Section], title: str = "inga report", *, made: str = "") -> str:
-    """The page. Several sections are compared in one table on top; `made` says when and how the page was made."""
+    """The page as HTML. The verdicts of all sections are in one table at the end; `made` says when and how the page was made."""
     body = [
         f"<header><h1>{text(title)}</h1>{_sentences(sections)}</header>",
         "<main>",
@@ -45,8 +45,8 @@ def render(sections: Sequence[Section], title: str = "inga report", *, made: str
 def document(
     title: str, body: Sequence[str], *, style: str = "", script: str = "", asks: bool = False
 ) -> str:
-    """A whole page that needs nothing else and may load nothing, in the style of all reports. `asks`: it may ask the server that
-    it comes from."""
+    """A complete page that may load no other resource, in the style of all reports. With `asks`, its script may send requests to the
+    server that it comes from."""
     policy = f"{_POLICY}; connect-src 'self'" if asks else _POLICY
     return "\n".join(
         [
@@ -73,7 +73,7 @@ def _is_drawn(section: Section) -> bool:
 
 
 def _sentences(sections: Sequence[Section]) -> str:
-    """The verdict of each trace, before anything else."""
+    """The verdict of each trace in a sentence, at the top of the page."""
     found = []
     for number, section in enumerate(sections):
         judged = judge(section)
@@ -83,7 +83,7 @@ def _sentences(sections: Sequence[Section]) -> str:
 
 
 def _section(number: int, section: Section) -> str:
-    """Where something is wrong, the picture of it comes before the figures."""
+    """The section of one trace. Unless all promises were kept, the diagram comes before the figures."""
     diagram, measured = _diagram(number, section), figures(section)
     is_clean = judge(section).tone == "pass"
     return (
@@ -143,7 +143,7 @@ def _axis(section: Section) -> str:
 
 
 def _compare(sections: Sequence[Section]) -> str:
-    """Two runs side by side, if there are two to draw."""
+    """The place for two runs side by side, if there are at least two to draw."""
     drawn = [number for number, section in enumerate(sections) if _is_drawn(section)]
     if len(drawn) < 2:
         return ""
@@ -154,7 +154,7 @@ def _compare(sections: Sequence[Section]) -> str:
 
 
 def _verdicts(sections: Sequence[Section]) -> str:
-    """A line per check, a column per trace."""
+    """The table of checks: a row for each check, a column for each trace."""
     answers = [{check["name"]: check for check in section.certificate["checks"]} for section in sections]
     known = [name for name in CHECKS if any(name in answer for answer in answers)]
     head = "".join(

@@ -1,10 +1,10 @@
 """Small space-time pictures: members as lines, time to the right, copies as arrows.
 
-A picture is drawn from places on a grid, column by column, not from rows of a trace: for a handful of
+A picture is drawn from places on a grid, column by column, not from rows of a trace: it is for a handful of
 events, each of which matters. For traces there is the viewer of `page`.
 
-    dot    something happens: sent, delivered, delivered too early
-    copy   a message on its way
+    dot    an event: sent, delivered, delivered too early
+    copy   a message in flight
     bar    a message that waits: held, in the queue, or held for ever
 """
 
@@ -16,19 +16,19 @@ from typing import NamedTuple
 
 from inga.report.chart import Point
 
-COLUMN, LANE = 50, 68  # distances
+COLUMN, LANE = 50, 68  # distances between columns and between lanes
 LEFT, RIGHT, TOP, BOTTOM = 84, 92, 42, 28  # margins
 RADIUS = 10
 SLOT = 24  # between bars of one lane
 ARROW = 7
-BENDS = (0, 30, -30, 60, -60, 90)  # how far an arrow may swerve, tried in this order
+BENDS = (0, 30, -30, 60, -60, 90)  # by how much an arrow may be curved, tried in this order
 CURVE_STEPS = 24
 
 PASSABLE = {"wait", "mark"}  # dots that cover nothing
 
 
 class Dot(NamedTuple):
-    """Something that happens on a lane. Kinds: send, deliver, flagged, early, wait, mark."""
+    """An event on a lane. Kinds: send, deliver, flagged, early, wait, mark."""
 
     lane: int
     column: float
@@ -38,7 +38,7 @@ class Dot(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A copy from lane to lane. Kinds: plain, late, double, header."""
+    """A copy of a message from lane to lane. Kinds: plain, late, double, header."""
 
     source: int
     left: float
@@ -48,7 +48,7 @@ class Copy(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """Something waits on a lane. Kinds: held, queued, blocked. Without an end it waits for ever."""
+    """A message that waits on a lane. Kinds: held, queued, blocked. Without an end (`last`) it waits for ever."""
 
     lane: int
     first: float
@@ -60,7 +60,7 @@ class Bar(NamedTuple):
 
 @dataclass(slots=True)
 class Diagram:
-    """What to draw. `ends` are lines of words at the right end of each lane, and whether they are bad news."""
+    """The content of a picture. `ends` are for each lane the lines of text at its right end, and whether they are bad news."""
 
     lanes: list[str]
     columns: int
@@ -72,12 +72,12 @@ class Diagram:
 
 
 def style() -> str:
-    """How the classes of a picture look; the colours are variables of the page around it."""
+    """The CSS for the classes of a picture; the colours are variables of the surrounding page."""
     return files("inga.report").joinpath("spacetime.css").read_text(encoding="utf-8")
 
 
 def draw(diagram: Diagram, *, alone: bool = False) -> str:
-    """The picture as an SVG element; `alone` makes it a file that brings its own colours."""
+    """The picture as an SVG element; with `alone`, as the content of a file, with its own colours."""
     frame = _Frame(diagram)
     parts = [
         *frame.lines(),
@@ -98,12 +98,12 @@ def draw(diagram: Diagram, *, alone: bool = False) -> str:
 
 
 def levels(diagram: Diagram) -> list[float]:
-    """How far down each lane is drawn."""
+    """The y coordinate of each lane."""
     return _Frame(diagram).levels[: len(diagram.lanes)]
 
 
 def draw_sign(diagram: Diagram) -> str:
-    """Only what happens on the first lane, without line and names: for a legend."""
+    """The events on the first lane only, without its line and name: for a legend."""
     frame = _Frame(diagram)
     parts = [
         *map(frame.bar, diagram.bars),
@@ -118,14 +118,14 @@ def draw_sign(diagram: Diagram) -> str:
 
 
 def _alone() -> str:
-    """The page's colours, and the style."""
+    """The CSS for a picture in a file of its own: the page's colours, and the style."""
     css = files("inga.report").joinpath("page.css").read_text(encoding="utf-8")
     colours = css[: css.index("* {")].replace(":root", "svg")
     return colours + style()
 
 
 class _Frame:
-    """Where things are."""
+    """The coordinates of a picture, and its elements as SVG."""
 
     def __init__(self, diagram: Diagram) -> None:
         self._diagram = diagram
@@ -168,13 +168,13 @@ class _Frame:
         return f'<rect class="bar {bar.kind}" {size}/>{words}'
 
     def head(self, bar: Bar) -> str:
-        """Which message it is, where the bar begins."""
+        """The label of the message, in a circle at the beginning of the bar."""
         x, y = x_of(bar.first), self._y(bar)
         circle = f'<circle class="head {bar.kind}" cx="{x:g}" cy="{y:g}" r="{RADIUS - 1}"/>'
         return circle + f'<text class="number {bar.kind}" x="{x:g}" y="{y + 4:g}">{escape(bar.label)}</text>'
 
     def copy(self, copy: Copy) -> str:
-        """An arrow; curved if a straight one would seem to pass through what happens in between."""
+        """An arrow; curved if a straight one would cross dots or bars between its ends."""
         start = x_of(copy.left), self.levels[copy.source]
         end = x_of(copy.arrived), self._arrival(copy)
         bend = next((bend for bend in BENDS if self._is_free(start, end, bend)), 0)
@@ -190,7 +190,7 @@ class _Frame:
         return f'<g class="copy {copy.kind}"><path d="{way}"/><polygon points="{head}"/></g>'
 
     def _is_free(self, start: Point, end: Point, bend: float) -> bool:
-        """Whether nothing lies on the way but its two ends."""
+        """Whether an arrow with this bend touches no dot and no bar, except at its ends."""
         over = _over(start, end, bend)
         others = self._obstacles - {start, end}
         points = [_on_curve(start, over, end, step / CURVE_STEPS) for step in range(1, CURVE_STEPS)]
@@ -217,7 +217,7 @@ class _Frame:
         return self.levels[bar.lane] + self._slots[bar] * SLOT
 
     def _arrival(self, copy: Copy) -> float:
-        """On the lane, or beneath it where the copy has to wait."""
+        """The y coordinate at which a copy arrives: on the lane, or at a bar beneath it if the copy has to wait."""
         bars = self._diagram.bars
         waits = (bar for bar in bars if (bar.lane, bar.first) == (copy.target, copy.arrived))
         bar = next(waits, None)
@@ -225,7 +225,7 @@ class _Frame:
 
 
 def _over(start: Point, end: Point, bend: float) -> Point:
-    """The point that a curve is drawn towards, beside the middle of its ends."""
+    """The control point of a curve: beside the middle of its ends, at the distance `bend`."""
     across, down = end[0] - start[0], end[1] - start[1]
     length = hypot(across, down) or 1.0
     return (start[0] + end[0]) / 2 - down / length * bend, (start[1] + end[1]) / 2 + across / length * bend
@@ -245,13 +245,13 @@ def x_of(column: float) -> float:
 
 
 def _slots(diagram: Diagram) -> dict[Bar, int]:
-    """Bars of one lane that overlap lie beneath each other, and beneath dots that would cover them."""
+    """The row of each bar below its lane. Bars that overlap are in different rows, and below dots that would cover them."""
     slots: dict[Bar, int] = {}
     for bar in sorted(diagram.bars, key=lambda each: each.first):
         taken = {slots[other] for other in slots if other.lane == bar.lane and _overlap(other, bar)}
         above = {dot.kind for dot in diagram.dots if dot.lane == bar.lane and _is_within(dot.column, bar)}
         if above - PASSABLE:
-            taken |= {0, 1} if "early" in above else {0}  # which has a note of its own
+            taken |= {0, 1} if "early" in above else {0}  # an early dot has a note below it
         slots[bar] = next(slot for slot in range(len(diagram.bars) + 2) if slot not in taken)
     return slots
 

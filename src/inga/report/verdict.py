@@ -1,8 +1,8 @@
-"""Verdicts in words: for somebody who has never heard of the checks, and in one colour each.
+"""Verdicts in words, for readers who do not know the checks, and in one colour each.
 
-kept      promised, and so it was
-broken    promised, and not so: the only thing that is red
-amber     not promised, and not so; or open, because part of the record is missing or nobody asked
+kept      promised, and the check passed
+broken    promised, and the check failed: the only verdict in red
+amber     not promised, and the check failed; or undecided, because rows are missing or the check was not requested
 """
 
 import re
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from inga.certify.checks import CHECKS
 from inga.report.section import Section
 
-LETTERS_MAX = 1000  # of one text of others
+LETTERS_MAX = 1000  # characters of one text from a trace
 
 
 class Wording(NamedTuple):
-    """What a check means: when it holds, and when something breaks it."""
+    """The meaning of a check in words, if it passes and if it fails."""
 
     kept: str
-    broken: str  # after a number
+    broken: str  # follows a number
     broken_once: str
 
 
@@ -83,19 +83,19 @@ _WORDS = {
         "control packet was sent long after the last message",
     ),
 }
-"""In the order of how much they say: a sentence about a run names the first."""
+"""By check, the strongest guarantee first: the sentence about a run names the first that was kept."""
 
 
 class VerdictText(NamedTuple):
-    """A colour, a sentence, and some words for a table."""
+    """A verdict: its colour, a sentence, and a few words for a table."""
 
-    tone: str  # pass, fail or unknown: what the colours of the page are called
+    tone: str  # pass, fail or unknown: the names of the colours in the page
     text: str
     word: str
 
 
 def judge(section: Section) -> VerdictText:
-    """What a newcomer should read first."""
+    """The verdict on a trace, which a reader should see first."""
     checks = sorted(section.certificate["checks"], key=_weight)
     promised = [check for check in checks if section.is_promised(check["name"])]
     broken = [check for check in promised if check["verdict"] == "fail"]
@@ -145,7 +145,7 @@ def _reason(check: dict[str, Any]) -> str:
 
 
 def badge(check: dict[str, Any] | None, promised: bool) -> str:
-    """The answer to one check, and what there is to say about it."""
+    """The verdict of one check in the table, with its violations, its reason or its warnings."""
     if check is None:
         return '<span class="muted">not asked</span>'
     tone, word = _tone(check["verdict"], promised)
@@ -181,7 +181,8 @@ def statement(name: str) -> str:
 
 
 def text(value: object) -> str:
-    """Text of others: escaped, cut where it would bury the page, and unable to turn what surrounds it around."""
+    """A text from a trace as HTML: escaped, cut if very long, and isolated, so that right-to-left characters in it cannot reorder
+    the text around it."""
     return f"<bdi>{escape(short(value))}</bdi>"
 
 
@@ -191,7 +192,8 @@ def short(value: object) -> str:
 
 
 def packets(sentence: str, section: Section) -> str:
-    """A sentence of a check, which calls packets messages: where both exist they have different numbers."""
+    """A sentence of a check with `message` replaced by `packet`, if the run has bundles: checks call packets messages, and
+    where packets carry several messages the two have different numbers."""
     certificate = section.certificate
     if certificate["messages"] == certificate["payloads"]:
         return sentence

@@ -1,1 +1,1 @@
-"""Live runs on this machine: a process for every member, started, listened to, judged and reaped."""
+"""Live runs on this machine: a process for every member, and a launcher that starts, supervises, judges and ends them."""

@@ -1,4 +1,4 @@
-"""A group on one machine: a process per member, started together and reaped for certain."""
+"""A group on one machine: a process per member. All are started together, and none is left behind."""
 
 import json
 import selectors
@@ -18,26 +18,26 @@ GRACE = 5.0
 """Seconds a worker has to end by itself before it is killed."""
 
 PLACES = 6
-"""Of a worker's traceback, how many of the innermost places are told."""
+"""How many of the innermost places of a worker's traceback are reported."""
 
 
 class WorkerDied(IngaError):
-    """A process of the cluster ended when it should not."""
+    """A process of the cluster ended, or fell silent, when it should not."""
 
 
 class Cluster:
-    """Workers of one job, one a configuration. Use as a context manager: nobody survives it."""
+    """The workers of one job, one for each configuration. Use it as a context manager: no worker outlives the block."""
 
     def __init__(self, job: str, configs: list[dict[str, Any]]) -> None:
-        """A configuration may say in `within` which command its worker is to be started by."""
+        """`within` in a configuration is a command that starts its worker, such as one that enters a network namespace."""
         self._job = job
         self._configs = configs
         self._workers: list[subprocess.Popen[bytes]] = []
         self._heard: list[list[dict[str, Any]]] = []
         self._partial: list[bytes] = []
-        self._done: list[int] = []  # what each says it has done
-        self._moved = 0.0  # when one of them last said more
-        self.started = 0  # workers that have begun with their job
+        self._done: list[int] = []  # the progress that each worker has reported
+        self._moved = 0.0  # when a worker last reported progress
+        self.started = 0  # workers that have begun their job
         self._selector = selectors.DefaultSelector()
         self._errors: list[IO[bytes]] = []
 
@@ -60,8 +60,8 @@ class Cluster:
         return [worker.pid for worker in self._workers]
 
     def start(self, *configs: dict[str, Any]) -> None:
-        """One worker more for each of these."""
-        # An interrupt waits until every process that was started is known, or it would survive us.
+        """Start one more worker for each configuration."""
+        # An interrupt waits until every started process is recorded; otherwise a process could survive us.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             for config in configs:
@@ -70,15 +70,16 @@ class Cluster:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def signal(self, index: int, number: signal.Signals) -> None:
-        """To one of them: it is killed, stopped, or goes on."""
+        """Send a signal to a worker: to kill, suspend or resume it."""
         self._workers[index].send_signal(number)
 
     def wait(self, index: int) -> None:
-        """Until it has ended, as one that was killed does at once."""
+        """Wait until a worker has ended. For one that was killed, which ends at once."""
         self._workers[index].wait(GRACE)
 
     def listen(self, seconds: float) -> list[tuple[int, dict[str, Any]]]:
-        """What any of them has said, each with its index; waits so long for the first of it."""
+        """The lines that workers have sent since the last call, each with the worker's index. Waits at most `seconds` for
+        output."""
         self._listen(seconds, set())
         lines = [(index, line) for index, lines in enumerate(self._heard) for line in lines]
         for said in self._heard:
@@ -86,18 +87,18 @@ class Cluster:
         return lines
 
     def has_ended(self, index: int) -> str | None:
-        """How a worker ended that has nothing more to say, in words; None: it is there."""
+        """How a worker ended, in words; None if it still runs or has output that was not read yet."""
         code = self._workers[index].poll()
         if code is None or self._has_output(index):
             return None
         return f"ended with {code}{self._last_words(index)}"
 
     def tell(self, kind: str, index: int | None = None, **content: Any) -> None:
-        """One line to a worker, or to all."""
+        """Send a line to a worker, or to all."""
         line = json.dumps({"kind": kind, **content}).encode() + b"\n"
         for worker in self._workers if index is None else [self._workers[index]]:
             assert worker.stdin is not None
-            with suppress(BrokenPipeError):  # its death is noticed where somebody waits for it
+            with suppress(BrokenPipeError):  # `gather` and `has_ended` notice that the worker has ended
                 worker.stdin.write(line)
                 worker.stdin.flush()
 
@@ -109,9 +110,9 @@ class Cluster:
         without: frozenset[int] = frozenset(),
         progress: Callable[[int], None] = lambda done: None,
     ) -> list[dict[str, Any]]:
-        """Wait for one line of that kind from every worker (but those `without`).
+        """Wait for one line of that kind from every worker, except those in `without`.
 
-        `timeout` is without progress; `progress` is told how much all of them have done.
+        `timeout` is the longest time without progress; `progress` is called with the progress of all workers together.
         """
         self._moved = monotonic()
         found: dict[int, dict[str, Any]] = {}
@@ -145,7 +146,7 @@ class Cluster:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors[index],
-            process_group=0,  # Ctrl-C reaches us alone; we tell the workers
+            process_group=0,  # so that Ctrl-C reaches the launcher alone, which ends the workers
         )
         self._workers.append(worker)
         assert worker.stdin is not None and worker.stdout is not None
@@ -183,14 +184,14 @@ class Cluster:
         return bool(self._heard[index]) or any(k.fileobj is stdout for k in self._selector.get_map().values())
 
     def _last_words(self, index: int) -> str:
-        """The last line, and of a traceback also the places it came through, the innermost last: an error
-        that nobody foresaw has no more to say, and the process is gone."""
+        """The last line of standard error and, if there is a traceback, its innermost places: for an unforeseen error
+        nothing else is known, since the process is gone."""
         lines = self.stderr(index).strip().splitlines()
         places = [line.strip() for line in lines if line.startswith('  File "')]
         return (f": {lines[-1]}" if lines else "") + (f" ({'; '.join(places[-PLACES:])})" if places else "")
 
     def stderr(self, index: int) -> str:
-        """All a worker wrote to standard error so far."""
+        """All that a worker has written to standard error so far."""
         file = self._errors[index]
         file.seek(0)
         return file.read().decode(errors="replace")
@@ -199,10 +200,10 @@ class Cluster:
         for worker in self._workers:
             if worker.stdin is not None:
                 with suppress(BrokenPipeError):
-                    worker.stdin.close()  # which ends a worker that is still at work
+                    worker.stdin.close()  # ends a worker that is still running
             if not gently:
                 worker.send_signal(signal.SIGTERM)
-            worker.send_signal(signal.SIGCONT)  # one that is stopped would not even end
+            worker.send_signal(signal.SIGCONT)  # a suspended process would not react to either
         deadline = monotonic() + GRACE
         for worker in self._workers:
             try:

@@ -1,5 +1,5 @@
-"""What the diaries of a run tell the judges: in which views members were, what they sent, took and asked. `survivor` says what
-stands in them. They are of processes that may have been killed, excluded, and back by themselves as other members."""
+"""Passes the diaries of a run to the judges: the views of members, the messages they sent and took, the requests they made.
+`survivor` describes the format. The processes may have been killed or excluded, or have rejoined as new members."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ from inga.wire.told import Told
 
 
 def judge_talk(trial: Trial, diaries: Sequence[list[Any]], dead: set[int]) -> Oracle:
-    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent. `dead`: processes that did
-    not end by themselves."""
+    """Pass all diaries to the oracle, in some order in which no message is taken before it was sent. `dead`: processes that
+    were killed or excluded."""
     recipe = find(trial.order)
     keys = dict(trial.option).get("keys") or 1
     oracle = Oracle(0)
@@ -46,19 +46,19 @@ class _Reader:
         self._trial = trial
         self._roll = roll
         self._oracle = oracle
-        self._sent = sent  # by anybody so far
+        self._sent = sent  # messages sent by any process so far
         self._diary = diary
         self._at = 0
-        # The application comes to all views, one after the other, maybe after something was sent in them.
+        # The application reads all views in order, but the process may have sent messages in a view before that.
         self._views = [each for entry in diary if isinstance(entry, dict) and (each := _seen(entry, "view"))]
         self._entered: View | None = None
-        self._numbers: dict[str, int] = {}  # ours, by view
+        self._numbers: dict[str, int] = {}  # the oracle's number for us, by view
         self._sends_in: View | None = None
-        self._reads = 0  # our number when we read
-        self._has_state = False  # of the others, at the view that comes next
+        self._reads = 0  # our number in the view that the application has reached
+        self._has_state = False  # whether it took the state that the others have at the next view
 
     def advance(self) -> bool:
-        """Whether there was anything whose turn has come."""
+        """Pass on entries until one has to wait. Return whether any was passed on."""
         began = self._at
         while self._at < len(self._diary) and self._tell(self._diary[self._at]):
             self._at += 1
@@ -70,10 +70,10 @@ class _Reader:
                 self._oracle.blame("integrity", f"message {-entry} was taken, which nobody sent")
         numbers = list(dict.fromkeys(self._numbers.values()))
         for number in numbers if dead else numbers[:-1]:
-            self._oracle.crash(number)  # one that came back by itself is another member than before
+            self._oracle.crash(number)  # a process that rejoined is a new member; the old one has failed
 
     def _tell(self, entry: Any) -> bool:
-        """Whether its turn has come."""
+        """Pass an entry to the oracle. Return False if it has to wait: a message that nobody has sent so far."""
         if isinstance(entry, int):
             if -entry not in self._sent:
                 return False
@@ -93,7 +93,8 @@ class _Reader:
         return True
 
     def _enter(self, seen: tuple[View, Member]) -> int:
-        """Go through all views up to this one. Those of which the application has taken the outcome as a state it never saw."""
+        """Enter all views up to this one; return our number in it. Views that the application never saw, since it took a state
+        instead, are left out."""
         while seen[0].text not in self._numbers:
             is_next = bool(self._views) and self._views[0][0].number <= seen[0].number
             view, me = self._views.pop(0) if is_next else seen
@@ -117,7 +118,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class CallTally:
-    """Requests, by what came of them."""
+    """Counts requests by their outcomes."""
 
     judge: CallJudge
     asked: int = 0
@@ -130,7 +131,7 @@ class CallTally:
         self.aborted += outcome == "aborted"
         if (
             outcome == "committed" and not lossy and request.kind != "oneway"
-        ):  # of which nobody is told anything
+        ):  # the client of a one-way call learns no outcome
             self.judge.told(request.adds)
         elif outcome != "aborted":
             self.judge.doubted(request.adds)
@@ -154,13 +155,13 @@ def judge_calls(
     *,
     lossy: bool,
 ) -> CallTally:
-    """What clients were told, against the states of those who are there in the end. `lossy`: the network was cut, and of
-    parts that went on by themselves only the largest is kept."""
+    """Judge the outcomes that clients got by the final states of the members that are present at the end. `lossy`: the network
+    was cut and all parts went on, of which only the largest keeps its state."""
     tally = CallTally(CallJudge(trial.load))
     for config, diary in zip(configs, diaries, strict=False):
         load, me = Trial(**config["trial"]).load, config["me"]
         plan = [each for _, each in load.plan(Random(f"{trial.seed}/{me}"), me)]
-        outcomes: dict[int, str | None] = dict(diary)  # the last entry of a request is what came of it
+        outcomes: dict[int, str | None] = dict(diary)  # the last entry of a request has its outcome
         for number, outcome in outcomes.items():
             tally.count(plan[number], outcome, lossy=lossy)
     for name, ended in states.items():
@@ -170,7 +171,7 @@ def judge_calls(
 
 
 def _seen(entry: dict[str, Any], kind: str) -> tuple[View, Member] | None:
-    """The view that an entry of a diary tells of, and who we are in it."""
+    """The view that an entry of a diary describes, and our member in it; None if it is not an entry of that kind."""
     if kind not in entry:
         return None
     said = entry[kind]
@@ -178,6 +179,6 @@ def _seen(entry: dict[str, Any], kind: str) -> tuple[View, Member] | None:
 
 
 def read_diary(path: Path) -> list[Any]:
-    """What is cut off at the end was never said."""
+    """The entries of a diary. An incomplete last line is ignored: nothing that it records has left the process."""
     whole, _, _ = path.read_bytes().rpartition(b"\n") if path.exists() else (b"", b"", b"")
     return [json.loads(line) for line in whole.splitlines()]

@@ -1,7 +1,7 @@
-"""A live run in which something befalls members: `inga live --crash K --return K --pause K --partition ...`.
+"""A live run with mishaps: `inga live --crash K --return K --pause K --partition ...`.
 
-Processes are killed, started again, stopped and go on; the network is cut, if need be, where it is made of real interfaces. The
-launcher tells the story, waits until nothing moves any more, and lets the oracle judge the diaries.
+Processes are killed, restarted, suspended and resumed; for a partition, a network of real interfaces is cut. The
+launcher reports events, waits until there is no progress any more, and has the oracle judge the diaries.
 """
 
 import signal
@@ -34,7 +34,7 @@ from inga.trial.result import Result, packets_sent
 from inga.trial.trial import Trial
 
 REST = 1.0
-"""Seconds in which nothing moves, after everybody has said everything, after which a run is over."""
+"""Seconds without progress, after all members have finished, after which a run is over."""
 
 SIGNALS = {"crash": signal.SIGKILL, "pause": signal.SIGSTOP, "resume": signal.SIGCONT}
 
@@ -50,7 +50,7 @@ def run(
     mishaps: Sequence[Mishap] | None = None,
     metrics: int | None = None,
 ) -> Result:
-    """Start the members, let things befall them, judge what they wrote in their diaries. `mishaps`: others than the trial's."""
+    """Start the members, play the mishaps, judge the diaries. `mishaps` replace those of the trial."""
     recipe = find(trial.order)
     refuse_unsafe(recipe, trial.unsafe)
     planned = planned_mishaps(trial) if mishaps is None else list(mishaps)
@@ -91,7 +91,7 @@ def run(
 
 
 def planned_mishaps(trial: Trial) -> list[Mishap]:
-    """Those of the trial, and members that come later."""
+    """The mishaps of the trial, and the joins of newcomers, in order of time."""
     late = member_names(trial.members + trial.join)[trial.members :]
     comes = [
         Mishap(trial.length * (0.2 + 0.6 * at / max(len(late), 1)), "join", name)
@@ -101,7 +101,7 @@ def planned_mishaps(trial: Trial) -> list[Mishap]:
 
 
 def network_of(trial: Trial, mishaps: Sequence[Mishap], around: ExitStack) -> SwitchedNetwork | None:
-    """A network that can be cut, if it will be."""
+    """A network that can be cut, if one of the mishaps cuts it; else None."""
     if not any(mishap.do == "cut" for mishap in mishaps):
         return None
     return around.enter_context(SwitchedNetwork(member_names(trial.members + trial.join)))
@@ -117,7 +117,7 @@ def survivors(
     network: SwitchedNetwork | None,
     metrics: int | None,
 ) -> Iterator[dict[str, Any]]:
-    """What each process is told: founders, then those that start on the way, in their order."""
+    """The configuration of each process: founders, then those that start during the run, in the order of their start."""
     known = configs_of(trial, scratch, trace, full=full, network=network, metrics=metrics)
     by_name = {config["join"]["name"]: config for config in known}
     later = [mishap for mishap in mishaps if mishap.do in ("return", "join")]
@@ -142,7 +142,7 @@ def survivors(
 
 
 class LiveStage:
-    """Lets things happen at their time, and listens meanwhile."""
+    """Plays mishaps at their times, and handles the reports of workers meanwhile."""
 
     def __init__(
         self,
@@ -154,10 +154,10 @@ class LiveStage:
         trace: Path | None,
         say: TellStory,
     ) -> None:
-        """`configs`: of all processes; those of founders run already."""
+        """`configs`: of all processes; the founders run already."""
         self.chronicle = Chronicle(trial.people, say, is_primary=trial.is_primary)
-        self.started = trial.members  # processes
-        self.gone: set[int] = set()  # killed or excluded
+        self.started = trial.members  # how many processes were started
+        self.gone: set[int] = set()  # processes that were killed or excluded
         self._trial = trial
         self._mishaps = list(mishaps)
         self._cluster = cluster
@@ -165,20 +165,20 @@ class LiveStage:
         self._configs = configs
         self._network = network
         self._names = [config["join"]["name"] for config in configs]
-        self._processes: dict[int, int] = {}  # by which the group knows them
+        self._processes: dict[int, int] = {}  # by worker, its process number in the group
         self._begun = monotonic()
         self._far: dict[
             int, tuple[int, bool]
-        ] = {}  # what each has done, and whether it has nothing more to do
+        ] = {}  # by worker, how much it has done, and whether it has finished
         self._moved = self._begun
 
     @property
     def now(self) -> float:
-        """Seconds since the members began to talk."""
+        """Seconds since the members began to send."""
         return monotonic() - self._begun
 
     def play(self, progress: CountProgress) -> None:
-        """Until all is over, or nothing moves any more."""
+        """Run until all mishaps have happened and members have finished, or make no progress any more."""
         while not self._is_over():
             while self._mishaps and self._mishaps[0].at <= self.now:
                 self._befall(self._mishaps.pop(0))
@@ -186,7 +186,7 @@ class LiveStage:
             progress(sum(done for done, _ in self._far.values()))
 
     def hear(self, seconds: float) -> None:
-        """Listen for a moment."""
+        """Handle reports of workers, waiting at most `seconds` for the first."""
         for index, line in self._cluster.listen(seconds):
             match line["kind"]:
                 case "view":
@@ -212,7 +212,7 @@ class LiveStage:
                 raise WorkerDied(f"{self._names[index]} {how}")
 
     def close(self) -> list[dict[str, Any]]:
-        """Let those who are there leave; what they say in the end."""
+        """Let the members that are present leave; return their final reports, by worker."""
         self._cluster.tell("close")
         return self._cluster.gather("closed", timeout=START_SECONDS, without=frozenset(self.gone))
 
@@ -221,7 +221,7 @@ class LiveStage:
         return [index for index in range(self.started) if index not in self.gone]
 
     def _last_of(self, name: str) -> int:
-        """The process that a name stands for by now."""
+        """The latest worker of a name."""
         return max(index for index in range(self.started) if self._names[index] == name)
 
     def _go_on(self, index: int, far: tuple[int, bool]) -> None:
@@ -254,7 +254,7 @@ class LiveStage:
         self.chronicle.befalls(mishap, self.now)
 
     def _mark_crashed(self, index: int) -> None:
-        """A trace says of a process that was killed that nobody can expect more of it."""
+        """Record in the trace that a process was killed, so that no further rows are expected of it."""
         if self._trace is not None:
             self._cluster.wait(index)
             process = self._processes.get(index, index)

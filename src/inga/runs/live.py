@@ -28,20 +28,20 @@ from inga.trial.workload import Workload
 START_SECONDS = 30.0
 
 LISTEN_SECONDS = 1.5
-"""How long members of an order that promises to go quiet stay on, so that their trace can show it."""
+"""How long members stay after the run, in seconds, under orders that promise to go quiet (`quiet`): so that the trace shows it."""
 
 MEMBERS_MAX = 256
-"""Members of a live run. Each is a process, and for each its launcher opens three files of the 1,024 it may have."""
+"""The most members of a live run. Each is a process, and for each the launcher opens three of the 1,024 files it may have open."""
 
 NO_FAULTS = Faults()
 NO_DELAY = (0.0, 0.0)
 
 CountProgress = Callable[[int], None]
-"""Is told how far a run is."""
+"""Called with the progress of a run, as a count."""
 
 
 def patience(trial: Trial) -> float:
-    """Seconds without any progress that mean that none will come."""
+    """Seconds without any progress after which a run is given up."""
     return trial.timeout + (0.0 if trial.rate is None else trial.workload.longest_gap)
 
 
@@ -55,7 +55,7 @@ def run(
     starting: CountProgress = lambda started: None,
     metrics: int | None = None,
 ) -> Result:
-    """Start the members, let them talk, judge what they wrote in their diaries; or only count, if it is not to be judged."""
+    """Start the members, let them send, and judge their diaries; or only count, if the run is not `judged`."""
     recipe = find(trial.order)
     refuse_unsafe(recipe, trial.unsafe)
     workload = trial.workload
@@ -63,7 +63,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
         configs = configs_of(trial, Path(scratch), trace, full=full, judged=judged, metrics=metrics)
         late = frozenset(range(workload.members, len(configs)))
-        processes = list(range(len(configs)))  # of workers, by which the group knows them
+        processes = list(range(len(configs)))  # by worker, its process number in the group
         views: dict[int, list[int]] = {}
         with recorded(trial, trace, full=full), Cluster("inga.runs.member:play", configs) as cluster:
             gather_ready(cluster, starting, without=late)
@@ -106,7 +106,8 @@ def run(
 def gather_ready(
     cluster: Cluster, starting: Callable[[int], None], without: frozenset[int] = frozenset()
 ) -> None:
-    """Wait until all have met; `starting` is told how many processes there are, which can take a while."""
+    """Wait until all members have met; `starting` is called with the number of processes that have started, which can take a
+    while."""
     cluster.gather(
         "ready", timeout=START_SECONDS, without=without, progress=lambda _: starting(cluster.started)
     )
@@ -121,9 +122,9 @@ def judge_diaries(
     agreed: Mapping[str, KeyOfNumber] | None = None,
     views: Mapping[int, Sequence[int]] | None = None,
 ) -> Oracle:
-    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent.
+    """Pass all diaries to the oracle, in some order in which no message is taken before it was sent.
 
-    Diaries are by process. `views`: the processes of each view in which anything was sent, if members have joined.
+    Diaries are by process. `views`: the processes of each view in which messages were sent, if members have joined.
     """
     founders = {1: range(workload.members)}
     return _Judge(workload, seed, diaries, echo, agreed, views or founders).judge()
@@ -168,7 +169,7 @@ class _Judge:
         return self.oracle
 
     def _tell(self, site: int, entry: int) -> bool:
-        """Whether its turn has come."""
+        """Pass an entry to the oracle. Return False if it has to wait: a message that no site has sent so far."""
         if entry >= IN_VIEW:
             self._in_view[site] = entry - IN_VIEW
         elif entry > 0:
@@ -190,7 +191,7 @@ class _Judge:
 
 
 def _audiences(workload: Workload, seed: int, member: int) -> list[int | None]:
-    """Destinations of a member's sends, in the order of its plan, which gives them their numbers."""
+    """The destinations of a member's sends, in the order of its plan, which also numbers them."""
     moves = planned_sends(workload, member, Random(f"{seed}/{member}"))
     return [dst for _, dst, _ in moves]
 
@@ -219,9 +220,9 @@ def configs_of(
     network: SwitchedNetwork | None = None,
     metrics: int | None = None,
 ) -> list[dict[str, Any]]:
-    """What each member is told. It has messages to take, and a diary in `scratch` if it is judged, unless it calls objects.
-    Members are in the namespaces of the `network`, if there is one. `metrics`: the port at which the first serves its figures; the
-    others have those after it."""
+    """The configuration of each member. `expected` is the number of messages that it will take, unless it calls objects or members
+    join; `diary`, a file in `scratch` if the run is judged. Members run in the namespaces of `network`, if there is one.
+    `metrics`: the port at which the first member serves its metrics; the others use the ports after it."""
     founders = trial.members
     if metrics is not None and not 0 < metrics <= (1 << 16) - founders - trial.join:
         raise UsageError(f"there is no port for each of {founders + trial.join} members from {metrics} on")
@@ -280,8 +281,8 @@ def configs_of(
 def _place(
     via: str, people: tuple[str, ...], network: SwitchedNetwork | None
 ) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Where members on this machine meet: on loopback or in a network, on ports that are free. Of each its address, if that
-    has to be known, and the interface by which multicast leaves."""
+    """Where members on this machine meet, on loopback or in a network, on free ports: `via` with its port; the address of each
+    member, for carriers that need it; and the interface by which its multicast leaves."""
     hosts = {name: "127.0.0.1" if network is None else network.host(name) for name in people}
     if via in ("unicast", "tcp"):
         kind = socket.SOCK_DGRAM if via == "unicast" else socket.SOCK_STREAM
@@ -307,7 +308,7 @@ def free_ports(count: int, kind: int) -> list[int]:
 
 @contextmanager
 def recorded(trial: Trial, trace: Path | None, *, full: bool) -> Iterator[None]:
-    """Around a run: its trace, if there is one, has a manifest that says in the end that it is complete."""
+    """Write the manifest of the trace, if there is a trace, before a run, and mark it complete after the run."""
     if trace is None:
         yield
         return

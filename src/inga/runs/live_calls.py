@@ -1,8 +1,8 @@
 """A live trial of objects, `inga live --objects K`: replicated objects, one process per member, real sockets.
 
-Members make their requests side by side, as many at once as `AT_ONCE` says. When all have ended, some effects may
-still be on their way: one-way calls, and what takes back an aborted transaction. So members say how many messages they
-have sent and got, until everybody is idle and the sums are equal twice in a row: nothing is under way then.
+Each member makes up to `AT_ONCE` requests concurrently. When all have ended, some messages may
+still be in flight: one-way calls, and those that undo aborted transactions. So members report how many messages they
+have sent and received, until all are idle and the sums are equal twice in a row: then nothing is in flight.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from inga.trial.result import packets_sent
 from inga.trial.trial import Trial
 
 AT_ONCE = 8
-"""Requests of one member under way at a time."""
+"""How many requests of one member run at a time."""
 
 LOOK_AGAIN = 0.01
 """Seconds before members are asked again whether they are idle."""
@@ -42,7 +42,7 @@ def run(
     starting: CountProgress = lambda started: None,
     metrics: int | None = None,
 ) -> CallResult:
-    """Start the members, let them call, judge what they say."""
+    """Start the members, let them call, and judge their reports."""
     configs = configs_of(trial, Path(), trace, full=full, metrics=metrics)
     with recorded(trial, trace, full=full), Cluster(JOB, configs) as cluster:
         gather_ready(cluster, starting)
@@ -58,7 +58,7 @@ def run(
 
 
 def _until_quiet(cluster: Cluster, seconds: float) -> None:
-    """Wait until nothing runs and nothing is under way."""
+    """Wait until no call runs and no message is in flight."""
     deadline = monotonic() + seconds
     before: int | None = None
     while monotonic() < deadline:
@@ -108,7 +108,7 @@ def _judge(
 
 
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
-    """From joining to leaving."""
+    """Run one member, from joining to leaving."""
     trial, me = Trial(**config["trial"]), config["me"]
     load = trial.load
     async with joined(config, objects=trial.classes(trial.misdeclare)) as group:
@@ -134,7 +134,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
 async def _ask(
     group: Group, plan: list[tuple[float, ClientRequest]], link: WorkerLink, pace: Pace
 ) -> list[str]:
-    """Make all requests, some at a time; what became of each."""
+    """Make all requests, `AT_ONCE` at a time; return their outcomes."""
     outcomes = [""] * len(plan)
     left = iter(enumerate(plan))
 

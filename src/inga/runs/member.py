@@ -1,10 +1,10 @@
-"""What one process of `inga live` does: it plays its part of the workload and keeps a diary.
+"""One process of `inga live`: it plays its part of the workload and keeps a diary.
 
-The diary says what the application sent (its number) and took (its number, negative), in order, and
-in which view it was when it sent. The launcher gives all diaries to the oracle.
+The diary has the messages that the application sent (their numbers) and took (their numbers, negative), in order, and
+the view in which it sent them. The launcher gives all diaries to the oracle.
 
-Members that come later join while the others are at half of what they have to say. How much is to be
-taken then depends on when they came: everybody says to whom it has sent, and the launcher adds up.
+Members that join later do so when the others have sent half of their messages. How many messages each has to
+take then depends on when it joined: all members report to whom they have sent, and the launcher adds this up.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ from inga.trial.trial import Trial
 from inga.trial.workload import Workload, number_of
 
 SENDS_PER_TURN = 8
-"""At most; then others in the loop get a turn."""
+"""The most sends in a row; then other tasks of the event loop get a turn."""
 
 PROGRESS_SECONDS = 0.5
 SILENCE_SECONDS = 1.0
-"""Without anything to take, after which nothing more is expected of an order that may lose messages."""
+"""Seconds without a delivery after which no more are expected, under an order that may lose messages."""
 
 LOOK_AGAIN = 0.002
-"""Seconds before one looks again whether something has come about that nobody announces."""
+"""The interval in seconds at which conditions are polled."""
 
 IN_VIEW = 1 << 48
-"""In a diary, plus the number of a view: what is sent from here on is sent in that one. Diaries begin in view 1."""
+"""An entry of this plus a view's number means in a diary: the sends that follow are in that view. Diaries begin in view 1."""
 
 
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
-    """One member, from joining to leaving."""
+    """Run one member, from joining to leaving."""
     trial, me, late = Trial(**config["trial"]), config["me"], config["join"]["late"]
     if late:
         await link.hear()
@@ -83,7 +83,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
 
 @asynccontextmanager
 async def joined(config: dict[str, Any], **more: Any) -> AsyncIterator[Group]:
-    """Join as the launcher has written it, and serve metrics if it wants that."""
+    """Join as the launcher's configuration says, and serve metrics if it asks for that."""
     said = {**config["join"], **more}
     faults = Faults(**said["faults"]) if said["faults"] else None
     async with AsyncExitStack() as around:
@@ -94,23 +94,23 @@ async def joined(config: dict[str, Any], **more: Any) -> AsyncIterator[Group]:
 
 
 class Pace:
-    """Keeps the times of a plan. What is late is done at once, so that the rate is kept on the whole."""
+    """Keeps the times of a plan. A late action is done at once, so that the average rate is kept."""
 
     def __init__(self, paced: bool) -> None:
-        """Not `paced`: everything is due at once."""
+        """Without `paced`, all actions are due at once."""
         self._paced = paced
         self._time = asyncio.get_running_loop().time
         self._due = self._time()
 
     async def wait(self, gap: float) -> None:
-        """Until so many seconds after what was due before."""
+        """Wait until `gap` seconds after the time at which the previous action was due."""
         if self._paced:
             self._due += gap
             await asyncio.sleep(max(self._due - self._time(), 0.0))
 
 
 class MemberTraffic:
-    """A member's sends and takes."""
+    """Sends and takes the messages of one member."""
 
     def __init__(
         self,
@@ -124,35 +124,35 @@ class MemberTraffic:
         echo: bool = False,
         keeps_diary: bool = True,
     ) -> None:
-        """`everybody`: how many members there are once all have come. `echo`: we take our own messages, too. Without a diary
-        nobody can judge the run, and it costs what the group costs."""
+        """`everybody`: the number of members when all have joined. `echo`: we take our own messages, too. Without a diary
+        the run cannot be judged, but costs no more than the group itself."""
         self.diary = array("q")
         self.taken = 0
         self._sent: Counter[tuple[int, int | None]] = Counter()  # by view and destinations
-        self.views: dict[int, tuple[int, ...]] = {}  # in which we sent something: the processes of each
+        self.views: dict[int, tuple[int, ...]] = {}  # the processes of each view in which we sent messages
         self._everybody = everybody or workload.members
-        self._view = 1  # as the diary has it
+        self._view = 1  # the view of the last entry in the diary
         self._group = group
         self._workload = workload
         self._me = me
         self._paced = paced
         self._rng = Random(f"{seed}/{me}")
-        self._answers: deque[tuple[int, int | None]] = deque()  # sends that wait for a question
+        self._answers: deque[tuple[int, int | None]] = deque()  # sends that wait for a message to answer
         self._names = group.view.names
         self._echo = echo
         self._keeps_diary = keeps_diary
 
     async def run(self, expected: int) -> None:
-        """Send everything, and take everything that was sent to us."""
+        """Send all messages, and take the `expected` number of messages."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._talk())
                 tasks.create_task(self._listen(expected))
-        except ExceptionGroup as failed:  # the first says why; a person reads one sentence
+        except ExceptionGroup as failed:  # the first error is the reason; a person reads one sentence
             raise failed.exceptions[0] from None
 
     async def run_until_silent(self) -> None:
-        """Send everything, and take what comes of all that is sent: nobody knows how much that will be."""
+        """Send all messages, and take messages until none has arrived for a while: some may be lost, so their number is not known."""
         listening = asyncio.create_task(self._listen(None))
         try:
             await _first_of(self._talk(), listening)
@@ -165,7 +165,7 @@ class MemberTraffic:
             listening.cancel()
 
     async def run_open_ended(self, link: WorkerLink) -> None:
-        """The same, while members join: only when all have sent everything it is known what to take."""
+        """The same, while members join: how many messages to take is known only when all members have sent theirs."""
         listening = asyncio.create_task(self._listen(None))
         try:
             await _first_of(self._talk(), listening)
@@ -198,7 +198,7 @@ class MemberTraffic:
             if turn <= 0:
                 turn = 1 + int(self._rng.random() * SENDS_PER_TURN)
                 await asyncio.sleep(0)
-        # What nobody gave occasion to answer is said all the same.
+        # Answers for which no message arrived are sent all the same.
         while self._answers:
             await self._send(*self._answers.popleft())
 
@@ -231,7 +231,7 @@ class MemberTraffic:
                 return
 
     def _note(self, number: int, dst: int | None, view: View) -> None:
-        """Write down what was sent just now, and in which view."""
+        """Record a send and its view."""
         if view.number != self._view:
             self._view = view.number
             self.diary.append(IN_VIEW + view.number)
@@ -241,11 +241,11 @@ class MemberTraffic:
 
     @property
     def _process(self) -> int:
-        """Which of all that were ever in the group we are."""
+        """Our process number, which no other member of the group ever has."""
         return self._group.view.processes[self._group.stack.me]
 
     def _sent_to(self) -> dict[int, int]:
-        """How many messages of ours each process has to take."""
+        """How many of our messages each process has to take."""
         mine, counts = self._process, Counter[int]()
         for (view, dst), count in self._sent.items():
             for process in self.views[view]:
@@ -255,13 +255,13 @@ class MemberTraffic:
 
 
 def planned_sends(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:
-    """Of each send of one member the gap before it, its destinations, and whether it answers; the launcher
-    knows it too."""
+    """For each send of one member the gap before it, its destinations, and whether it is an answer. The launcher
+    computes the same."""
     return [(gap, workload.destinations(rng, me), answers) for gap, answers in list(workload.plan(rng))]
 
 
 async def _first_of(work: Coroutine[Any, Any, None], listening: "asyncio.Task[None]") -> None:
-    """Do some work, unless listening fails first."""
+    """Do some work, but raise the error if listening fails first."""
     working = asyncio.create_task(work)
     try:
         await asyncio.wait([working, listening], return_when=asyncio.FIRST_COMPLETED)

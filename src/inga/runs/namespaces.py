@@ -2,9 +2,9 @@
 
     member 1  eth0 ─── port1 ┐
     member 2  eth0 ─── port2 ┼─ bridge 0      the switch, in a namespace of its own
-    member 3  eth0 ─── port3 ┘  bridge 1      where ports are moved to when the network is cut
+    member 3  eth0 ─── port3 ┘  bridge 1      to which ports are moved when the network is cut
 
-Nothing of this is visible to the rest of the machine. It takes the rights of root, and `ip` (iproute2).
+None of this is visible to the rest of the machine. It needs root, and `ip` (iproute2).
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import Self
 from inga.model.errors import UsageError
 
 SUBNET = "10.77"
-"""Of addresses within the namespaces; nobody else sees them."""
+"""The first half of the addresses in the namespaces, which are not visible outside."""
 
 PREFIX = "inga"
 
@@ -32,7 +32,7 @@ def is_permitted(command: Sequence[str], *needed: str) -> bool:
 
 
 class SwitchedNetwork:
-    """A namespace for each name. Use as a context manager: nothing of it is left."""
+    """A network with a namespace for each name. Use it as a context manager, which removes all of them at the end."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
@@ -64,11 +64,11 @@ class SwitchedNetwork:
         return f"{SUBNET}.{at // 250}.{at % 250 + 1}"
 
     def command(self, name: str) -> tuple[str, ...]:
-        """What to put before a command that is to run where a member is."""
+        """The prefix for a command that is to run in the namespace of a member."""
         return ("ip", "netns", "exec", self._namespace(name))
 
     def cut(self, parts: Sequence[Sequence[str]]) -> None:
-        """Nothing passes any more between these. Who is not named stays where it is."""
+        """Cut the network between these parts. Members that are not named stay where they are."""
         while self._bridges < len(parts):
             self._add_bridge(self._bridges)
             self._bridges += 1
@@ -99,7 +99,7 @@ class SwitchedNetwork:
             _ip(["link set dev lo up", address, "link set dev eth0 up"], inside)
 
     def _add_bridge(self, at: int) -> None:
-        # Without snooping a bridge sends multicast everywhere, as a plain switch does.
+        # Without snooping a bridge forwards multicast to all ports, as a plain switch does.
         add = f"link add name bridge{at} type bridge mcast_snooping 0 stp_state 0 forward_delay 0"
         _ip([add, f"link set dev bridge{at} up"], self._hub)
 
@@ -109,7 +109,7 @@ class SwitchedNetwork:
 
 
 def _ip(lines: Sequence[str], namespace: str | None = None) -> None:
-    """Changes, within a namespace if one is said."""
+    """Run commands of `ip`, within a namespace if one is given."""
     where = [] if namespace is None else ["-n", namespace]
     text = "\n".join(lines) + "\n"
     done = subprocess.run(
@@ -124,7 +124,7 @@ def _delete(namespace: str) -> None:
 
 
 def _remove_orphans() -> None:
-    """What is left of runs that were killed: their namespaces have the number of a process that is gone."""
+    """Remove the namespaces of runs that were killed: their names have the id of a process that does not exist any more."""
     with suppress(OSError):
         for path in Path("/run/netns").glob(f"{PREFIX}-*-*"):
             process = path.name.split("-")[1]

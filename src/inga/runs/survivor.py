@@ -1,12 +1,12 @@
-"""What one process of `inga live` does while things befall the group: it talks, listens, and keeps a diary as it goes.
+"""One process of `inga live` in a run with mishaps: it sends, takes messages, and keeps a diary.
 
-Nobody knows beforehand what it will take: members fail, come back and are cut off from each other. So it says how far it is,
-and its launcher decides when all is over. The diary is written line by line, before what it tells of leaves the process, so that
-it is true also of a process that was killed:
+The number of messages to take is not known beforehand: members fail, return and are cut off from each other. So the process
+reports its progress, and the launcher decides when the run is over. The diary is written line by line, each line before any
+effect of what it records leaves the process, so that it is also right for a process that was killed:
 
-    {"view": ...}   the application has come to this view
-    {"in": ...}     what is sent from here on is sent in this view
-    [7, null]       sent message 7, to everybody or to these; of objects: asked request 7, and in another line what came of it
+    {"view": ...}   the application has reached this view
+    {"in": ...}     the sends that follow are in this view
+    [7, null]       sent message 7, to all members or to those listed; with objects: made request 7, and in a later line its outcome
     -5              took message 5
     {"state": ...}  took the state that the others had at the next view
 """
@@ -37,14 +37,14 @@ from inga.trial.trial import SLOW_READ, Trial
 from inga.trial.workload import number_of
 
 TELL_SECONDS = 0.1
-"""How often the launcher is told how far we are."""
+"""The interval of progress reports to the launcher."""
 
 LOOK_SECONDS = 0.005
-"""How often we look whether there is another view."""
+"""The interval at which we look for a new view, and try again to send after an error."""
 
 
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
-    """One member, from joining to leaving."""
+    """Run one member, from joining to leaving."""
     trial = Trial(**config["trial"])
     heard = HeardState()
     more = heard.handlers if trial.echo and trial.objects is None else {}
@@ -69,12 +69,12 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
 
 
 class HeardState:
-    """The state of an application: how many messages the group has delivered, and the sum of their numbers. Members that hear
-    themselves (`--echo`) have the same, in whatever order they heard them, and give it to those who come back."""
+    """The state of the application: how many messages the group has delivered, and the sum of their numbers. If members take their
+    own messages, too (`--echo`), all members have the same state, whatever the order of delivery, and give it to returning ones."""
 
     def __init__(self) -> None:
         self.count = self.total = 0
-        self.note: Callable[[Any], None] = lambda entry: None  # in the diary
+        self.note: Callable[[Any], None] = lambda entry: None  # writes an entry into the diary
 
     def add(self, number: int) -> None:
         self.count += 1
@@ -82,7 +82,7 @@ class HeardState:
 
     @property
     def handlers(self) -> dict[str, Any]:
-        """With which to join."""
+        """The arguments of `join` for the transfer of states."""
         return {"on_state_request": self._give, "on_state": self._take}
 
     def _give(self) -> Iterator[bytes]:
@@ -94,13 +94,13 @@ class HeardState:
 
 
 class Survivor(ABC):
-    """What one member does, whoever else is there."""
+    """The behaviour of one member, whatever members come and go."""
 
     def __init__(
         self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink, heard: HeardState
     ) -> None:
-        self.done = 0  # taken, or answered
-        self.stopped = 0.0  # the longest time for which nothing came, while we had something to say
+        self.done = 0  # messages taken, or requests that have ended
+        self.stopped = 0.0  # the longest time between two of these, while we had more to send
         self._group = group
         self._trial = trial
         self._heard = heard
@@ -109,18 +109,18 @@ class Survivor(ABC):
         self._everybody: int = config["processes"]
         self._link = link
         self._has_said_all = False
-        self._reads = asyncio.Event()  # unless we are told not to
+        self._reads = asyncio.Event()  # cleared while the application is to stall
         self._reads.set()
-        self._came: float | None = None  # when something last came
+        self._came: float | None = None  # when `done` was last raised
         self._diary = Path(config["diary"]).open("ab", buffering=0)  # noqa: SIM115 — as long as the process
 
     @abstractmethod
     async def _talk(self) -> None:
-        """Say all we have to say."""
+        """Send all messages, or make all requests."""
 
     @abstractmethod
     async def _listen(self) -> None:
-        """Read what comes, as long as anything does."""
+        """Read deliveries until the group ends."""
 
     @property
     def _is_idle(self) -> bool:
@@ -128,10 +128,10 @@ class Survivor(ABC):
 
     @abstractmethod
     def states(self) -> dict[str, Any]:
-        """By name, what those who are there have alike in the end."""
+        """By name, the states that must be equal at all members present at the end."""
 
     async def run(self) -> None:
-        """Talk and listen, until we are told that it is over."""
+        """Send and read, until the launcher ends the run."""
         tasks = [
             asyncio.ensure_future(each) for each in (self._over(), self._talk_and_wait(), self._listen())
         ]
@@ -145,7 +145,7 @@ class Survivor(ABC):
                 task.cancel()
 
     async def watch(self) -> None:
-        """Say which view we are in, as soon as there is another, and how far we are."""
+        """Report each new view as soon as it is in force, and our progress."""
         view, tell_at = None, 0.0
         while True:
             if self._group.view is not view:
@@ -189,8 +189,8 @@ class Talker(Survivor):
     ) -> None:
         super().__init__(group, trial, config, link, heard)
         self._slow = trial.slow == group.me and not trial.stalls
-        self._sends_in: View | None = None  # as the diary has it
-        self._answers: deque[tuple[int, list[str] | None]] = deque()  # sends that wait for a question
+        self._sends_in: View | None = None  # the view of the last sends in the diary
+        self._answers: deque[tuple[int, list[str] | None]] = deque()  # sends that wait to be answers
 
     async def _talk(self) -> None:
         trial, rng, pace = self._trial, Random(f"{self._trial.seed}/{self._me}"), Pace(True)
@@ -201,7 +201,7 @@ class Talker(Survivor):
                 self._answers.append((place, to))
             else:
                 await self._send(place, to)
-        while self._answers:  # what nobody gave occasion to answer is said all the same
+        while self._answers:  # answers for which no message arrived are sent all the same
             await self._send(*self._answers.popleft())
 
     async def _listen(self) -> None:
@@ -226,7 +226,7 @@ class Talker(Survivor):
         return {"heard": [self._heard.count, self._heard.total]} if self._trial.echo else {}
 
     async def _send(self, place: int, to: list[str] | None) -> None:
-        """Sends what it is the turn of. Those who are not there get nothing."""
+        """Send a message as soon as that is possible, without destinations that are not in the view."""
         group = self._group
         await self._until_writable()
         view = group.view
@@ -242,21 +242,21 @@ class Talker(Survivor):
         group.post(self._trial.workload.payload(number), to)  # nothing was awaited since it was writable
 
     async def _until_writable(self) -> None:
-        """Whatever keeps us from sending is waited for: a part of the group without a majority may send later."""
+        """Wait until we can send, even after errors: a part of the group without a majority may send again later."""
         while True:
             try:
                 return await self._group.writable()
-            except IngaError:  # what ends the run is told to the one who listens
+            except IngaError:  # an error that ends the run is raised in `_listen`, too
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _described(self, view: View) -> dict[str, Any]:
-        """All that the judge has to know of a view, and who we are in it."""
+        """The description of a view for the judge, and our identity in it."""
         mine = next((each for each in view.members if each.name == self._group.me), None)
         return {**described(view), "me": None if mine is None else mine.identity}
 
 
 class Caller(Survivor):
-    """Calls objects, of which everybody has copies."""
+    """Calls objects, of which every member has copies."""
 
     async def _talk(self) -> None:
         plan = list(self._trial.load.plan(Random(f"{self._trial.seed}/{self._me}"), self._me))
@@ -272,7 +272,7 @@ class Caller(Survivor):
         await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
 
     async def _ask(self, asked: ClientRequest) -> str:
-        """What came of a request."""
+        """Make a request; return its outcome."""
         try:
             await self._group.transact(asked.body)
         except Abort:

@@ -1,9 +1,9 @@
-"""A process of a local cluster: runs one job, and talks JSON lines with its launcher.
+"""A process of a local cluster: runs one job, and exchanges lines of JSON with its launcher.
 
     python -m inga.runs.worker MODULE:FUNCTION
 
 The first line on standard input is the job's configuration. When standard input ends, the launcher
-is gone, and so is the worker.
+has ended, and the worker ends, too.
 """
 
 import asyncio
@@ -22,22 +22,22 @@ from inga.net.loop import run
 
 
 class WorkerLink:
-    """The worker's end of the conversation with its launcher."""
+    """The worker's end of the connection to its launcher."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._lines: deque[dict[str, Any]] = deque()
         self._waiter: asyncio.Future[None] | None = None
-        # Not a pipe of the loop: that would make standard input non-blocking for whoever shares it.
+        # Not a pipe of the loop: that would make standard input non-blocking for other processes that share it.
         threading.Thread(target=self._read, name="launcher", daemon=True).start()
 
     def say(self, kind: str, **content: Any) -> None:
-        """One line to the launcher."""
+        """Send a line to the launcher."""
         sys.stdout.write(json.dumps({"kind": kind, **content}) + "\n")
         sys.stdout.flush()
 
     async def hear(self) -> dict[str, Any]:
-        """The launcher's next line."""
+        """Wait for the launcher's next line."""
         while not self._lines:
             self._waiter = self._loop.create_future()
             await self._waiter
@@ -72,7 +72,7 @@ async def _work(job: Job, config: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher tells us when a person interrupts
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher ends us when a person interrupts
     module, _, function = sys.argv[1].partition(":")
     job: Job = getattr(import_module(module), function)
     config = json.loads(sys.stdin.readline())

@@ -1,10 +1,10 @@
-"""What the application of each site has: the state that it was given, and the messages for everybody that it took since.
+"""The states of applications: each is the state that the application was given, and the messages to all members that it took since.
 
-Where a view stands among the deliveries, all who go on to it have the same, and so has a newcomer that is given the state
-of that cut. So nothing need be known of how a state comes about: at each view, and in the end, all are compared.
+At the place of a view among the deliveries, all members that go on to it have the same messages, and so has a newcomer that is given
+the state of that cut. So the judge need not know how a state is transferred: it compares all applications at each view, and at the end.
 
-Some applications are reluctant: they raise while their state is drawn, or pause. Then somebody else gives it; only where
-nobody can may a newcomer fail, or begin without.
+Some applications are reluctant: they raise while their state is drawn, or pause. Then another member gives its state; only if
+no member can may a newcomer fail, or begin without a state.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,21 +27,21 @@ NUMBER = 4
 """Octets of each number in a state."""
 
 SHOWN = 6
-"""Messages that a finding names."""
+"""The most messages that a finding names."""
 
 PAUSE, PAUSES_MAX = 0.3, 3
-"""Seconds for which a reluctant application pauses between two chunks, and how often for one state."""
+"""Seconds for which a reluctant application pauses between two chunks, and the most pauses for one state."""
 
 CUT_OFF = -1
-"""The line of those who were told the last messages only."""
+"""The lineage of applications that got the last messages only, so that their states are not compared with others."""
 
 _Found = tuple[str, str]
-"""Of which kind, and in words."""
+"""A finding: its kind, and a description."""
 
 
 class StatePlan(NamedTuple):
-    """How large states are: so many pieces of the wire and so many octets more, drawn in chunks of so many octets. What
-    an application has is in it, whatever that takes."""
+    """The size of states: a number of pieces of the wire plus a number of octets, drawn in chunks of so many octets. A state is
+    larger if the messages of the application need more room."""
 
     pieces: int
     more: int
@@ -49,27 +49,27 @@ class StatePlan(NamedTuple):
 
 
 class Reluctance(NamedTuple):
-    """What an application does while its state is drawn, after so many chunks: it raises `once` or `always`, or `pauses`
-    after each so many."""
+    """What an application does while its state is drawn: it raises after so many chunks, `once` or `always`, or `pauses`
+    each time after so many."""
 
     do: str
     chunks: int
 
 
 class _Held:
-    """What one application has, besides what it sent itself without getting it back."""
+    """The state of one application, but for the messages that it sent itself and that were not delivered to itself."""
 
     def __init__(self) -> None:
-        self.line = 0  # who begins without a state begins a line of states of its own
-        self.given: list[int] = []
-        self.start = 0  # of what it took, what counts besides
-        self.mark = 0  # where it was when it passed the last view
-        self.since = 0  # the epoch from which on what it sent counts besides
-        self.came_in = -1  # the view in force as it was given a state, or began without one
+        self.line = 0  # its lineage of states: an application that begins without a state starts a new one
+        self.given: list[int] = []  # messages in the state that it was given
+        self.start = 0  # the index in `Site.taken` from which on messages count besides
+        self.mark = 0  # the length of `Site.taken` when it passed the last view
+        self.since = 0  # the epoch from which on its own messages count besides
+        self.came_in = -1  # the number of the view in force when it was given a state, or began without one
 
 
 class _Seen(NamedTuple):
-    """What one had at the place of a view, in the order in which it came."""
+    """The messages that one application had at the place of a view, in the order in which it got them."""
 
     name: str
     line: int
@@ -77,7 +77,7 @@ class _Seen(NamedTuple):
 
 
 class Belongings:
-    """What all applications of a run have."""
+    """Keeps the states of all applications of a run, and judges them."""
 
     def __init__(
         self,
@@ -85,20 +85,20 @@ class Belongings:
         history: int | float | None,
         reluctant: Mapping[str, Reluctance] | None = None,
     ) -> None:
-        """`reluctant`: by name, applications that do not simply give their states."""
+        """`reluctant`: applications that raise or pause while their states are drawn, by member's name."""
         self._reluctant = reluctant or {}
-        self._refused: set[str] = set()  # who has raised
+        self._refused: set[str] = set()  # names of members whose applications have raised
         self._state = state
         self._history = history
         self._held: dict[int, _Held] = {}  # by site
         self._seen: dict[str, list[_Seen]] = {}  # by view
-        self._without: list[tuple[str, View]] = []  # who began without a state, and where
-        self._told: list[tuple[View, _Seen, float]] = []  # who was told which last messages, and when
+        self._without: list[tuple[str, View]] = []  # newcomers that began without a state, and at which view
+        self._told: list[tuple[View, _Seen, float]] = []  # last messages: at which view, which, when
         self._lines = count(1)
         self._faults: list[_Found] = []
 
     def watch(self, sim: "Sim") -> None:
-        """From now on."""
+        """Judge the applications of this run from now on."""
         self._sim = sim
         sim.onlookers.append(self)
         sim.passed = self.passed
@@ -107,7 +107,7 @@ class Belongings:
     # The application
 
     def give(self, site: Site) -> Iterator[bytes]:
-        """The state of a site whose application is at a view."""
+        """Yield the state of a site whose application is at the place of a view, in chunks."""
         assert self._state is not None
         cut = site.queue[0][1]
         assert isinstance(cut, View)
@@ -132,8 +132,8 @@ class Belongings:
             raise ValueError("this state is not given")
 
     def may_fail(self, site: Site, error: IngaError) -> bool:
-        """Whether a newcomer may end because nobody gives it a state: all have raised who had one as its view began. Who was
-        given one in the view before may not have had it by then."""
+        """Whether a newcomer may fail because no member gives it a state: all members that had one when its view began have raised.
+        A member that was given its state in the previous view may not have had it by then, so it does not count."""
         view = site.stack.view
         there = {
             each.name
@@ -144,7 +144,7 @@ class Belongings:
         return str(error).startswith(NO_STATE) and not able
 
     def take(self, site: Site, state: bytes) -> None:
-        """A site is given one."""
+        """Let a site take a state."""
         size, entries = (int.from_bytes(state[at : at + NUMBER], "big") for at in (0, NUMBER))
         end = NUMBER * (2 + entries)
         if end > len(state) or state[end:] != _filling(size - end):
@@ -158,7 +158,8 @@ class Belongings:
         held.start, held.came_in = len(site.taken), site.stack.view.number
 
     def passed(self, site: Site, view: View, how: str) -> None:
-        """An application goes on from the place of a view: it `went` there, `took` a state, or goes on `without` one."""
+        """Note that an application goes on from the place of a view. `how`: it `went` there by its deliveries, `took` a state, or
+        goes on `without` one."""
         held, mark = self._of(site), len(site.taken)
         if how != "went":
             held.since = self._sim.ledger.roll.epoch_of(view)
@@ -180,10 +181,10 @@ class Belongings:
         seen = _Seen(site.name, held.line, tuple(self._has(site, view)))
         self._seen.setdefault(view.text, []).append(seen)
 
-    # What is wrong
+    # Findings
 
     def waits(self) -> Iterator[_Found]:
-        """Who waits for a state, or keeps one for somebody."""
+        """Yield the members that wait for a state, or still keep one for another."""
         for site in self._sim.sites:
             if not site.is_member or site.states is None:
                 continue
@@ -196,10 +197,10 @@ class Belongings:
                 yield "stuck: state", f"{site.name} still has a state for {name}"
 
     def faults(self) -> Iterator[_Found]:
-        """What somebody has that others have not, or twice."""
+        """Yield the differences between states, duplicates in them, and states and last messages that newcomers should have got."""
         yield from self._faults
         if self._sim.ledger.has_slipped:
-            return  # what passed an open gate may have come to one alone
+            return  # messages that passed an open gate may have reached one member alone
         members = [site for site in self._sim.sites if site.is_member]
         last = [_Seen(site.name, self._of(site).line, tuple(self._has(site))) for site in members]
         for where, seen in [*self._seen.items(), ("the end", last)]:
@@ -228,7 +229,8 @@ class Belongings:
                 yield "state: order", f"{each.name} has another order than {other.name}, at {where}"
 
     def _promised(self, seen: _Seen, guarantee: str) -> list[int]:
-        """Messages of which that is promised, in their order; where it is that, those that all get back."""
+        """Return the messages that a guarantee covers, in their order. For `total`, leave out those that are not delivered to
+        their own sender."""
         ledger = self._sim.ledger
         silent = {message for own in ledger.silent.values() for _, message in own}
         return [
@@ -239,7 +241,7 @@ class Belongings:
         ]
 
     def _untold(self, view: View, told: _Seen, now: float) -> Iterator[_Found]:
-        """The last messages have come: none that the others had not, and not too few."""
+        """Judge the last messages that a newcomer got: none that the others lacked at that view, and not too few."""
         ledger, last, came = self._sim.ledger, self._history, set(told.messages)
         assert last is not None
         size = sum(len(ledger.sends[message][1]) + 2 * EACH for message in ledger.whole)
@@ -250,7 +252,7 @@ class Belongings:
             told_of = told._replace(messages=tuple(each for each in told.messages if each in ledger.whole))
             if new := set(self._promised(told_of, "complete")) - had:
                 yield "history", f"{told.name} was told {_some(new)}, {other.name} had them not by then"
-            owed = set(self._promised(other, "complete"))  # what a relay had not passed on went with it
+            owed = set(self._promised(other, "complete"))  # without messages that may be lost with a relay
             if type(last) is int:
                 is_short = len(came) < min(last, len(owed))
             else:
@@ -259,13 +261,13 @@ class Belongings:
                 text = f"{told.name} was told {len(told.messages)} messages; {other.name} had {len(owed)} by then"
                 yield "history", text
 
-    # What they have
+    # Their states
 
     def _of(self, site: Site) -> _Held:
         return self._held.setdefault(site.index, _Held())
 
     def _has(self, site: Site, before: View | None = None) -> list[int]:
-        """What an application has: of its own words those that it said before that view."""
+        """Return the messages that an application has; of its own that are not delivered to itself, those sent before that view."""
         ledger, held = self._sim.ledger, self._of(site)
         until = inf if before is None else ledger.roll.epoch_of(before)
         taken = [number_of(each.batch.payloads[each.index]) for each in site.taken[held.start :]]
@@ -280,7 +282,7 @@ def _has(site: Site) -> bool:
 
 
 def _filling(size: int) -> bytes:
-    """So many octets, each of which is another than its neighbours."""
+    """Return so many octets in which neighbours differ."""
     return bytes(range(251)) * (size // 251) + bytes(range(size % 251)) if size > 0 else b""
 
 

@@ -1,7 +1,7 @@
 """Schedules played move by move: stacks over a network where every arrival is a decision.
 
-Copies are never lost here, only late or doubled, so the stacks are the recipe's without repair and
-flow: this is where orders are judged, and where counterexamples are small. Loss is `Sim`'s business.
+Copies are never lost here, only late or duplicated (unless a member crashes), so the stacks are the recipe's without repair and
+flow control: this is where orders are judged, and where counterexamples are small. Loss is left to `Sim`.
 """
 
 from collections import deque
@@ -29,19 +29,19 @@ from inga.wire.packet import decode, kind_of, view_of
 Build: TypeAlias = Callable[[], list[Layer]]
 
 WAITS_MAX = 100
-"""Waiting times of a site that are ended when a schedule is over; some layers never run out of them."""
+"""The most timers of a site that fire when a schedule is over; some layers always set another one."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Still:
-    """No chance at all: for stacks whose every move is decided elsewhere."""
+    """A random generator that is not random, for stacks whose every move is decided elsewhere."""
 
     def random(self) -> float:
         return 0.0
 
 
 def lossless(order: str, options: Options | None = None) -> Build:
-    """The recipe of that name over a network that loses nothing."""
+    """Return what builds the layers of a recipe for a network that loses nothing."""
     recipe = find(order)
     if not recipe.direct:
         why = "asks for clocks before it delivers" if recipe.objects else "passes messages on"
@@ -52,28 +52,28 @@ def lossless(order: str, options: Options | None = None) -> Build:
 
 
 ENTRIES = ("announced", "zero", "copy", "copy late")
-"""Where a newcomer starts: at the bases that all announce (the right way), at nothing, or at what the
-member that came last before it has released: when the newcomer knocks, or when that one lets it in."""
+"""Where a newcomer's counts start: at the bases that all members announce (the right way), at zero, or at what the
+member that joined last before it has released: when the newcomer asks for admission, or when that member admits it."""
 
 
 PARTINGS = {"closed": closed_cut, "gapless": gapless_cut, "none": None, "forgotten": None}
-"""What survivors do about a crash: pool what they hold and keep a cut that is causally closed (the right
-way), or one that is only free of gaps; nothing; or forget at once that the member ever was."""
+"""What survivors do about a crash: pool the crashed member's packets and keep a cut of them that is causally closed (the right
+way), or one that is only free of gaps; nothing; or ignore at once every dependency on the crashed member."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class JoiningSite:
-    """Somebody is joining."""
+    """A newcomer that is joining."""
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.bases: dict[int, dict[str, int]] = {}  # of members that have installed the view
-        self.early: list[bytes] = []  # what came before it could start
+        self.bases: dict[int, dict[str, int]] = {}  # announced by members that have installed the view
+        self.early: list[bytes] = []  # datagrams that arrived before it could start
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Board:
-    """Sites, the copies under way between them, and the oracle watching."""
+    """Sites, the copies in flight between them, and the oracle that watches."""
 
     def __init__(
         self,
@@ -89,10 +89,10 @@ class Board:
         eager: bool = False,
         parting: str = "closed",
     ) -> None:
-        """`queues`: released messages wait to be taken. `flags`: compare concurrency flags too. `watch`
-        is called after each move, and after each message taken as soon as it was released. `entry` is
-        where newcomers start. `eager`: members take messages of a newcomer's view before they have
-        installed it, as a group without numbered views would. `parting` is what is done about crashes."""
+        """`queues`: released messages wait until a move takes them. `flags`: compare concurrency flags too. `watch`
+        is called after each move, and after each message that is taken as soon as it is released. `entry` says
+        where newcomers start. `eager`: members accept messages of a newcomer's view before they have
+        installed it, as a group without numbered views would. `parting` says what survivors do about crashes."""
         view = view or View.of(*map(letter, range(sites)))
         assert entry in ENTRIES and parting in PARTINGS
         self._build = build
@@ -104,12 +104,12 @@ class Board:
             stack.begin()
         self.oracle = Oracle(sites)
         self.under_way: list[tuple[int, int]] = []  # (message, site) of copies not yet arrived
-        self.wakes: list[float | None] = [None] * sites  # when each has something to do by itself
+        self.wakes: list[float | None] = [None] * sites  # when the timer of each fires
         self.in_queues = 0  # messages released and not yet taken
         self.taken: list[list[int]] = [[] for _ in range(sites)]
         self.played: list[Event] = []
         self._queues = queues
-        self._explicit: set[tuple[int, int]] = set()  # (site, message) to be taken by a move
+        self._explicit: set[tuple[int, int]] = set()  # (site, message) that a later move takes
         self._released: list[deque[Batch]] = [deque() for _ in range(sites)]
         self._copies: dict[tuple[int, int], list[Buffer]] = {}
         self.sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
@@ -122,10 +122,10 @@ class Board:
         self._entering: JoiningSite | None = None
         self._parting = parting
         self.gone: set[int] = set()
-        self._parted: set[int] = set()  # survivors that know of the last crash
-        self._cut: dict[int, int] | None = None  # what survivors keep of those that are gone
+        self._parted: set[int] = set()  # survivors that have installed the view after the last crash
+        self._cut: dict[int, int] | None = None  # the last message that survivors keep of each crashed member
         self._open: set[int] = set()  # sites whose gate is open
-        self.loose: set[tuple[int, int]] = set()  # (site, message) released while it was
+        self.loose: set[tuple[int, int]] = set()  # (site, message) released while the gate was open
 
     def _stack(self, site: int, view: View, trace: Trace | None = None) -> Stack:
         return Stack(self._build(), site, view, rng=Still(), beneath=("reliable",), trace=trace)
@@ -133,7 +133,7 @@ class Board:
     # Moves
 
     def send(self, site: int, message: int, dst: int | None = None) -> None:
-        """A site sends a message, to all others or to those of a bit set."""
+        """Let a site send a message, to all others or to a bit set of sites."""
         event = Send(site, message, dst)
         self.played.append(event)
         stack = self.stacks[site]
@@ -143,10 +143,10 @@ class Board:
         self.oracle.send(site, message, audience)
         self.sent[site].append(message)
         stack.send(message.to_bytes(HEADER, "big"), dst, now=self._tick())
-        self._collect(site, event)  # who names oneself hears oneself
+        self._collect(site, event)  # a site that is among its own destinations hears itself
 
     def arrive(self, message: int, site: int, *, duplicate: bool = False) -> None:
-        """The copy of a message reaches a site, or a duplicate of it does."""
+        """Let the copy of a message, or a duplicate of it, reach a site."""
         event = Arrive(message, site, duplicate)
         self.played.append(event)
         if not duplicate:
@@ -161,7 +161,7 @@ class Board:
         self._collect(site, event)
 
     def join(self, site: int) -> None:
-        """Somebody wants to join: with the next index, once all have let it in."""
+        """Let a newcomer ask to join: it gets the next index, and starts once all members have admitted it."""
         if site != len(self.stacks) or self._is_pending():
             raise UsageError(f"{letter(site)} cannot join: newcomers do so one after another, by letter")
         event = Join(site)
@@ -181,7 +181,7 @@ class Board:
         self._watch(event)
 
     def leave(self, site: int) -> None:
-        """A member crashes: its copies under way are lost, and those to it."""
+        """Let a member crash: all copies in flight of its messages, and those to it, are lost."""
         event = Leave(site)
         self.played.append(event)
         lost = set(self.sent[site])
@@ -198,7 +198,7 @@ class Board:
         self._watch(event)
 
     def _part(self, site: int) -> None:
-        """A survivor installs the view without those that are gone."""
+        """Let a survivor install the view without the crashed members."""
         event = Install(site)
         self.played.append(event)
         self._parted.add(site)
@@ -221,7 +221,7 @@ class Board:
         self._collect(site, event)
 
     def _part_at_last(self, survivors: list[int]) -> None:
-        """Too late: what survivors have of those that are gone is passed on after all."""
+        """Pass on after all, too late, the messages of crashed members that some survivor has."""
         cut = closed_cut(*self._pool())
         for site in survivors:
             self._pass_on(site, cut)
@@ -230,7 +230,7 @@ class Board:
                 self.take(site)
 
     def _pool(self) -> tuple[dict[int, int], dict[tuple[int, int], Deps]]:
-        """What survivors have released of those that are gone, and the pasts of what they hold."""
+        """Return the last message of each crashed member that a survivor has released, and the causal pasts of those that they hold."""
         survivors = [self._causal(site) for site in range(len(self.stacks)) if site not in self.gone]
         released: dict[int, int] = {}
         held: dict[tuple[int, int], Deps] = {}
@@ -253,7 +253,7 @@ class Board:
         return released, held
 
     def _pass_on(self, site: int, cut: dict[int, int]) -> None:
-        """Somebody who has it sends a site what it lacks of those that are gone, up to the cut."""
+        """Give a site the messages of crashed members that it lacks, up to the cut, as a survivor that has them would."""
         released = self._causal(site).inbox.vector
         for sender, last in cut.items():
             for message in self.sent[sender][released[sender] : last]:
@@ -271,7 +271,7 @@ class Board:
         return found
 
     def install(self, site: int) -> None:
-        """A member installs the view with the newcomer, or without those that are gone; or hears of a
+        """Let a member install the view with the newcomer, or the one without the crashed members; or hear of the
         newcomer again, which changes nothing."""
         if self.gone and site not in self._parted:
             self._part(site)
@@ -303,7 +303,8 @@ class Board:
         self._collect(site, event)
 
     def gate(self, site: int, is_open: bool) -> None:
-        """Stop or resume holding at a site. Flags tell no more than stamps, which may say less then."""
+        """Open or close the gate of a site. From then on flags of concurrency are not judged: they are computed from stamps,
+        which may be incomplete then."""
         event = Gate(site, is_open)
         self.played.append(event)
         stack = self.stacks[site]
@@ -328,7 +329,7 @@ class Board:
             self._collect(stack.me, Install(stack.me))
 
     def wait(self, site: int) -> None:
-        """The time that the site waits for has come; if it waits for none, nothing happens."""
+        """Let the timer of a site fire; if none is set, nothing happens."""
         wake = self.wakes[site]
         if wake is None:
             return
@@ -339,7 +340,7 @@ class Board:
         self._collect(site, event)
 
     def take(self, site: int) -> int:
-        """The application begins the oldest released message; which one it was."""
+        """Let the application take the oldest released message, and return its number."""
         batch = self._released[site].popleft()
         message = number_of(batch.payloads[0])
         event = Take(site, message)
@@ -350,11 +351,11 @@ class Board:
         return message
 
     def held(self, site: int) -> list[int]:
-        """Messages that a site holds, where the order is causal."""
+        """The messages that a site holds; only under causal order."""
         return [self.message(packet.src, packet.seq) for packet in self._causal(site).inbox.items()]
 
     def waiting(self, site: int) -> int:
-        """Messages released at the site and not yet taken."""
+        """The number of messages that are released at a site and not yet taken."""
         return len(self._released[site])
 
     def released(self, site: int) -> list[int]:
@@ -362,7 +363,7 @@ class Board:
         return [number_of(batch.payloads[0]) for batch in self._released[site]]
 
     def finish(self) -> Oracle:
-        """Let remaining copies arrive and be taken, and waiting times end; give the verdict."""
+        """Let all remaining copies arrive and be taken, and timers fire; return the oracle with its verdict."""
         self._explicit.clear()
         survivors = [site for site in range(len(self.stacks)) if site not in self.gone]
         for site in survivors if self.gone else ():
@@ -390,7 +391,7 @@ class Board:
     # Schedules
 
     def play(self, schedule: Schedule) -> Oracle:
-        """Play a schedule to its end. Moves that cannot be made (in a shrunk one) are left out."""
+        """Play a schedule to its end. Arrivals and takes that are impossible, as they may be in a shrunk schedule, are left out."""
         self._explicit = {(e.site, e.message) for e in schedule.events if isinstance(e, Take)}
         for event in schedule.events:
             match event:
@@ -418,7 +419,7 @@ class Board:
         return self.finish()
 
     def copies(self, message: int) -> list[tuple[int, Packet]]:
-        """What carried a message: (member it was sent to, packet)."""
+        """Return the packets that carried a message, each with the member it was sent to."""
         return [
             (member, self._decoded(data))
             for (number, member), copies in self._copies.items()
@@ -427,7 +428,7 @@ class Board:
         ]
 
     def _collect(self, site: int, event: Event) -> None:
-        """Act on all that a move made a stack want."""
+        """Carry out all that a stack requests after a move."""
         ready = self.stacks[site].ready()
         self.wakes[site] = ready.wake
         spoken: list[tuple[int, bytes]] = []
@@ -453,7 +454,7 @@ class Board:
         self._watch(event)
         if not self._queues:
             self._take_free(site)
-        # What layers say to each other is no move of the schedule: it arrives at once.
+        # Packets of the layers themselves are not moves of the schedule: they arrive at once.
         for member, data in spoken:
             if member in self.gone:
                 continue
@@ -461,12 +462,12 @@ class Board:
             self._collect(member, event)
 
     def _message_in(self, data: Buffer) -> int:
-        """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""
+        """Return the message in a packet that left later than its send: here a site's n-th packet is its n-th send."""
         packet = self._decoded(data)
         return self.message(packet.src, packet.seq)
 
     def message(self, src: int, seq: int) -> int:
-        """What a packet carries: as it was seen to leave, or, without company, a site's n-th send."""
+        """Return the message that a packet carries: as recorded when it left, or else the n-th send of its sender."""
         for (message, _), copies in self._copies.items():
             if any((packet.src, packet.seq) == (src, seq) for packet in map(self._decoded, copies)):
                 return message
@@ -479,7 +480,7 @@ class Board:
         return packet
 
     def _take_free(self, site: int) -> None:
-        """Take what is released, up to the first message that a later move takes."""
+        """Take the released messages, up to the first one that a later move takes."""
         queue = self._released[site]
         while queue:
             message = number_of(queue[0].payloads[0])
@@ -502,12 +503,12 @@ class Board:
 
 
 def sees_concurrency(stack: Stack) -> bool:
-    """Whether the stack says of each message if it is concurrent with something known."""
+    """Whether the stack flags messages that are concurrent with known ones."""
     return any(hasattr(layer, "frontier") for layer in stack.layers)
 
 
 def replay(text: str, order: str = "causal", *, sites: int = 0, options: Options | None = None) -> Board:
-    """Play a schedule under an order; the board shows what was taken where."""
+    """Play a schedule under an order, and return the board, which shows what was taken where."""
     schedule = Schedule.parse(text)
     board = Board(max(sites, schedule.sites), lossless(order, options))
     board.play(schedule)
@@ -517,8 +518,8 @@ def replay(text: str, order: str = "causal", *, sites: int = 0, options: Options
 def wander(
     rng: Rng, sites: int, messages: int, build: Build, *, duplicates: float = 0.1, subsets: float = 0.0
 ) -> Board:
-    """One random schedule: sends, arrivals, doubles and takes in any order. A share `subsets` of the
-    messages is for some only, perhaps for their own sender."""
+    """Play one random schedule: sends, arrivals, duplicates and takes in any order. A share `subsets` of the
+    messages goes to a subset of the sites, which may include the sender."""
     board = Board(sites, build, queues=True)
     left = messages
     random = rng.random

@@ -1,4 +1,4 @@
-"""What members ask of objects in a simulated trial: `inga sim --objects K`."""
+"""The calls of objects in a simulated trial: `inga sim --objects K`."""
 
 from functools import partial
 from typing import Any
@@ -12,14 +12,14 @@ from inga.trial.trial import Trial
 
 
 class TrialCalls:
-    """All requests of a trial, each at its time, and what came of them."""
+    """Schedules all requests of a trial, and judges their outcomes."""
 
     def __init__(self, trial: Trial, sim: Sim) -> None:
         self._trial = trial
         self._sim = sim
         self._roots: list[
             tuple[Site, ClientRequest, list[Root]]
-        ] = []  # a root is in its list once it has begun
+        ] = []  # the last list is empty until the request's root has begun
         for site in sim.sites:
             site.objects.rows.diary = []
             at = 0.0
@@ -30,12 +30,13 @@ class TrialCalls:
                 sim.at(at, site, partial(self._begin, site, asked, begun))
 
     def ended(self, site: Site) -> int:
-        """Requests of a client that have come to an end."""
+        """Return how many requests of a client have ended."""
         return sum(caller is site and bool(begun) and begun[0].done for caller, _, begun in self._roots)
 
     def judge(self, **measured: Any) -> CallResult:
-        """Once nothing happens any more. Of clients that are gone nobody knows what they were told; of a one-way call
-        nobody is told anything, and of parts that went on by themselves only the largest is kept."""
+        """Judge the calls once the run is over. In a disturbed trial a call is in doubt if it did not end, as at a client that is
+        gone, or ended with an error other than an abort; if it is one-way, since its caller learns no result; or if parts of the
+        group go on by themselves, since only the state of the largest is kept."""
         load, sim, disturbed = self._trial.load, self._sim, self._trial.is_disturbed
         judge, lossy = CallJudge(load), bool(self._trial.partition and not self._trial.is_primary)
         committed = doubtful = 0
@@ -67,7 +68,7 @@ class TrialCalls:
         )
 
     def _begin(self, site: Site, asked: ClientRequest, begun: list[Root]) -> None:
-        """Now, or as soon as the view does not change any more."""
+        """Begin a request now, or as soon as no view change is in progress."""
         if not site.is_member:
             return
         if site.objects.may_begin:

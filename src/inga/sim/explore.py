@@ -1,9 +1,9 @@
-"""Every schedule within a bound, each equivalent one once.
+"""Exhaustive exploration: every schedule within a bound, but only one of equivalent ones.
 
-Sites are deterministic machines, so what a site is after some local events depends on those events
+Sites are deterministic machines, so the state of a site after some local events depends on those events
 alone: its pickled stack is computed once for each local history, however many schedules share it. Two
-schedules that give every site the same history are the same for every judge, so a schedule is
-branched only where a set of histories (with the copies under way and what truly caused what) is new.
+schedules that give every site the same history are the same for every judge, so the search branches only
+where the set of histories (with the copies in flight and the true causes) is new.
 """
 
 import pickle
@@ -21,7 +21,7 @@ from inga.trial.workload import HEADER, number_of
 
 @dataclass(slots=True)
 class Report:
-    """What an exploration found."""
+    """The result of an exploration."""
 
     states: int = 0
     schedules: int = 0  # complete ones, up to equivalence
@@ -34,13 +34,13 @@ class _Node(NamedTuple):
     """A site after some local history."""
 
     frozen: bytes
-    out: tuple[tuple[int, bytes], ...]  # copies its last event sent: (member, datagram)
-    taken: tuple[tuple[int, bool], ...]  # messages its last event took, with their flag
-    queue: tuple[int, ...]  # released, not taken
+    out: tuple[tuple[int, bytes], ...]  # copies sent in its last event: (member, datagram)
+    taken: tuple[tuple[int, bool], ...]  # messages taken in its last event, with their flags of concurrency
+    queue: tuple[int, ...]  # messages released and not taken
 
 
 class _State(NamedTuple):
-    """A point of the search. `known` and `causes` are the truth, kept as bit sets."""
+    """A point of the search. `known` and `causes` are bit sets of messages, kept independently of the stacks."""
 
     nodes: tuple[int, ...]
     under_way: frozenset[tuple[int, int, bytes]]  # (message, member, datagram)
@@ -97,7 +97,7 @@ class Explorer:
         if state.sent < self.messages:
             for site in range(self.sites):
                 yield self._send(state, site)
-        for copy in sorted(state.under_way):  # not as the hash seed has it
+        for copy in sorted(state.under_way):  # independent of Python's hash seed
             yield self._arrive(state, copy)
         if self.queues:
             for site in range(self.sites):
@@ -177,7 +177,7 @@ class Explorer:
         self._nodes.append(_Node(pickle.dumps((stack, queue)), out, tuple(taken), waiting))
         return len(self._nodes) - 1
 
-    # Judgement, by explicit sets
+    # The judge, by explicit sets
 
     def _judge(self, state: _State, site: int, taken: tuple[tuple[int, bool], ...]) -> tuple[_State, str]:
         known, seen = state.known[site], state.seen[site]

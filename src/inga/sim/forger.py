@@ -1,12 +1,12 @@
-"""A stranger in the simulator: it hears everything, can send anything from any address, and has no keys.
+"""An attacker in the simulator: it reads all datagrams, can send any datagram from any address, and has no keys.
 
-It repeats what it has heard, at once or much later, to whom it was for or to its sender; changes bits; speaks the wire's
-language without a seal (goodbyes, ghosts, other views, data far ahead); knocks as one with another secret would. After a
-member of the group is gone it has that member's keys, too, and speaks as anybody in the views that the member was in, under
-their tags and that of the view that comes next; and over the channels that the member had it says of others that they are
-gone.
+It replays datagrams, at once or much later, to their receivers or back to their senders; flips bits; sends well-formed packets
+without a seal (goodbyes and other control messages, data of the next view, data far ahead); and asks for admission with a wrong secret.
+After a member is gone the attacker has that member's keys, too. With these it sends in the name of any member of the views that
+the former member was in, under the tags of those views and of the next one; and over the channels of the former member it claims
+that others are gone.
 
-What it does is drawn from a seed of its own, so that the run without it is the same run.
+Its actions are drawn from a seed of their own, so that the rest of the run is drawn as it is without the attacker.
 """
 
 from collections.abc import Callable
@@ -30,44 +30,44 @@ if TYPE_CHECKING:
     from inga.sim.simulator import Sim
 
 HEARD_MAX = 400
-"""Datagrams that it remembers; of more, any."""
+"""The most datagrams that it remembers; beyond that each new one replaces a random one."""
 
 EVERY = 0.005
 """Seconds of virtual time between two of its datagrams, on average."""
 
 
 FAR = 1 << 20
-"""Datagrams that nobody sends in one run."""
+"""Added to the counters of sealed datagrams: more datagrams than any member sends in one run."""
 
 
 SECRET, NO_SECRET = Secret(bytes(range(32))), Secret(bytes(range(1, 33)))
-"""What members of a secured group know, and what a stranger tries."""
+"""The secret of a secured group, and the wrong one that the attacker uses."""
 
 
 def guards(secret: Secret, seed: int) -> Callable[[str], GroupGuard]:
-    """Make guards for members that know a secret; everything random follows from a seed."""
+    """Return what makes guards for members that know a secret; all their randomness comes from a seed."""
     rng = Random(f"guards {seed}")
     return lambda name: GroupGuard("", name, KnownSecret(secret), entropy=rng.randbytes, kind=AES)
 
 
 class Forger:
-    """Sends `count` datagrams between now and `until`, to any member."""
+    """The attacker: sends `count` forged datagrams between now and `until`, to any member."""
 
     def __init__(
         self, sim: "Sim", seed: int, count: int, until: float, stranger: Callable[[str], GroupGuard]
     ) -> None:
-        """`stranger` makes the guard of one that has another secret."""
+        """`stranger` makes a guard with a wrong secret."""
         self._sim = sim
         self._rng = Random(f"forger {seed}")
         self._more = Random(
             f"forger with keys {seed}"
-        )  # of its own: seeds forge what they forged before, and this besides
+        )  # a generator of its own, so that old seeds still forge the same datagrams, and these besides
         self._heard: list[tuple[bytes, Site, Site]] = []
         self._left = count
-        self._said = 0  # with keys of former members
+        self._said = 0  # datagrams sealed with keys of former members
         self._until = until
         self._stranger = stranger("mallory")
-        self._former: dict[str, GroupGuard] = {}  # of members that are gone
+        self._former: dict[str, GroupGuard] = {}  # guards of members that are gone, by name
         sim.network.listeners.append(self._hear)
         self._plan_next()
 
@@ -86,7 +86,7 @@ class Forger:
     def _act(self) -> None:
         rng, sim = self._rng, self._sim
         if any(_is_alone(site) for site in sim.sites):
-            self._plan_next()  # who has found nobody yet gives up if a stranger is there: that cannot be helped
+            self._plan_next()  # a process that has found no member yet gives up if it hears forged datagrams: unavoidable
             return
         for site in sim.sites:
             if site.has_left and site.newcomer is None and isinstance(site.stack.guard, GroupGuard):
@@ -139,16 +139,16 @@ class Forger:
         return bytes(changed), target
 
     def _plain(self) -> tuple[bytes, Site | None]:
-        """What would harm a group that is not secured."""
+        """Return a packet without a seal, which would harm a group that is not secured."""
         return joined(self._forged_packet()), None
 
     def _foreign(self) -> tuple[bytes, Site | None] | None:
-        """What one says that has another secret."""
+        """Return a handshake message of a process that has another secret."""
         words = self._stranger.seal([(None, joined(self._word("hello")))], self._sim.now)
         return (joined(words[-1][1]), None) if words else None
 
     def _old(self) -> tuple[bytes, Site | None] | None:
-        """What a former member can say: as anybody in the views that it was in."""
+        """Return a packet that a former member can seal: in the name of any member of the views that it was in."""
         keys = self._old_keys()
         if not keys:
             return None
@@ -157,7 +157,7 @@ class Forger:
         return self._sealed(known, member, joined(self._forged_packet())), None
 
     def _old_keys(self) -> list[ViewKeys]:
-        """Of views that are over."""
+        """Return the keys that former members have of views that are over."""
         in_force = {site.stack.wire.tag for site in self._sim.sites if site.is_member}
         memory = [each for guard in self._former.values() for each in (guard._keys, *guard._past)]
         return [each for each in memory if each is not None and each.tag not in in_force]
@@ -165,12 +165,12 @@ class Forger:
     def _sealed(self, known: ViewKeys, member: int, packet: bytes) -> bytes:
         secret = known.sending.secret if known.is_first else known.secret_of(member)
         sending = SendingKey(secret, self._sim.now, AES)
-        sending._counter = FAR + self._said  # further than anybody has counted, so that it is no repetition
+        sending._counter = FAR + self._said  # higher than any counter so far, so that it is no replay
         self._said += 1
         return joined(sending.seal(packet, self._sim.now))
 
     def _next_tag(self) -> tuple[bytes, Site] | None:
-        """As if the view were in force that a change leads to, which old keys do not open."""
+        """Return a packet under the tag of the view that a change leads to, sealed with old keys, which do not fit that view."""
         keys = self._old_keys()
         changing = [
             site for site in self._sim.sites if site.is_member and site.stack.wire.next_tag is not None
@@ -185,7 +185,8 @@ class Forger:
         return self._sealed(known, member, joined(encode(packet, tag, covers="nothing"))), site
 
     def _live(self) -> tuple[bytes, Site] | None:
-        """What is sealed for a member over a channel that outlived a view; not by one whose name is that of a member."""
+        """Return a control message about some member, sealed over a channel between a former member and a member that outlived
+        the view. Former members whose name a member has now are left out."""
         sites = {
             site.stack.guard._handshake.id: site
             for site in self._sim.sites
@@ -231,7 +232,7 @@ class Forger:
 
 
 def _is_alone(site: Site) -> bool:
-    """Whether it looks for a group, and has found nobody."""
+    """Whether a newcomer looks for a group and has found nobody yet."""
     newcomer = site.newcomer
     return newcomer is not None and not (
         site.has_left or (newcomer.guard is not None and newcomer.guard.has_company)

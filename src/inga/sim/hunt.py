@@ -1,8 +1,9 @@
-"""Thousands of seeds, each another group with other faults, until one breaks a promise.
+"""A search for bugs: thousands of seeds, each another group with other faults, until one breaks a promise.
 
-The swarm crosses everything, see `sim.swarm`. A search of one order looks closer at that: even seeds run the whole recipe in virtual time with loss and repair; odd ones play a random schedule
-on a board, where orders are cheap to try: many more of those would be needed to see what a lossy
-network hides. Where no schedule says enough, all run in virtual time; of orders that have objects, odd seeds call them.
+The swarm combines all features, see `sim.swarm`. A search of one order examines that more closely: even seeds run the whole recipe in
+virtual time with loss and repair; odd seeds play a random schedule on a board, where a run is cheap: a lossy network hides faults of
+the order itself, and many more of its runs would be needed to find them. If an order cannot be played on a board, all seeds run in
+virtual time; if it has objects, odd seeds call them.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -25,12 +26,12 @@ from inga.sim.workers import workers
 from inga.trial.trial import Trial
 
 CHUNK = 200
-"""Seeds a worker gets at a time."""
+"""Seeds that a worker gets at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A seed that broke a promise, why, and how to see it again."""
+    """A seed that broke a promise, the reason, and the command that replays it."""
 
     seed: int
     why: str
@@ -39,7 +40,7 @@ class Failure:
 
 
 def case(order: str, seed: int) -> Trial:
-    """The group of one seed: small, and with everything that can go wrong."""
+    """Draw the trial of one seed: a small group with random faults and settings."""
     rng = Random(seed)
 
     def pick(*choices: Any) -> Any:
@@ -71,12 +72,12 @@ def case(order: str, seed: int) -> Trial:
 
 
 def calls(order: str, seed: int) -> Trial:
-    """The same group with replicated objects, which its members call."""
+    """Return the same trial with replicated objects, which its members call."""
     return replace(case(order, seed), subset=None, echo=False, objects=1 + seed % 3)
 
 
 def try_seed(order: str, seed: int) -> str | None:
-    """What is wrong with this seed, or None."""
+    """Return what is wrong with this seed of one order, or None."""
     try:
         if _in_virtual_time(order, seed):
             result = simulate_trial(calls(order, seed) if _calls_objects(order, seed) else case(order, seed))
@@ -87,17 +88,17 @@ def try_seed(order: str, seed: int) -> str | None:
         if not oracle.count((*find(order).guarantees, "flags")):
             return None
         return oracle.witnesses[0]
-    except Exception as error:  # whatever a layer raises is a find, and its seed must be named
+    except Exception as error:  # any exception of a layer is a finding, and its seed must be named
         return f"{type(error).__name__}: {error}"
 
 
 def try_swarm(seed: int, orders: tuple[str, ...] = ORDERS) -> str | None:
-    """What is wrong with this seed of the swarm, or None."""
+    """Return what is wrong with this seed of the swarm, or None."""
     return Swarm(orders).try_seed(seed)
 
 
 def explain(order: str, seed: int, why: str) -> Failure:
-    """Shrink a failing seed and say how to replay it."""
+    """Shrink a failing seed of one order, and return how to replay it."""
     again = f"inga hunt --order {order} --runs 1 --seed {seed}"
     schedule: Schedule | None = None
     if _calls_objects(order, seed):
@@ -116,7 +117,7 @@ def explain(order: str, seed: int, why: str) -> Failure:
 
 
 class BrokenOff(KeyboardInterrupt):
-    """A search was broken off: how many seeds it had tried, and the one that failed, if it was being shrunk."""
+    """Raised when a search is interrupted: how many seeds it had tried, and the one that had failed, if it was being shrunk."""
 
     def __init__(self, done: int, failed: tuple[int, str] | None = None) -> None:
         super().__init__()
@@ -125,7 +126,7 @@ class BrokenOff(KeyboardInterrupt):
 
 
 class Search(Protocol):
-    """What is tried for each seed."""
+    """How a search tries a seed and explains a failing one."""
 
     def try_seed(self, seed: int) -> str | None: ...
 
@@ -134,8 +135,8 @@ class Search(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """Everything, in any of these orders. With `forged` each group is secured and somebody forges its datagrams; with
-    `states` newcomers are given a state or the last messages; with `objects` members call some."""
+    """Plans of the swarm, with all features, in any of these orders. With `forged` each group is secured, and an attacker forges
+    datagrams; with `states` newcomers are given a state or the last messages; with `objects` members call objects."""
 
     orders: tuple[str, ...] = ORDERS
     forged: bool = False
@@ -147,7 +148,7 @@ class Swarm:
         return found[0].text if found else None
 
     def explain(self, seed: int, why: str) -> Failure:
-        """Shrink it to a plan that fails in the same way."""
+        """Shrink the plan of a failing seed as long as it fails in the same way."""
         whole = self._plan(seed)
         kind = judge(whole)[0].kind
         small = shrink_plan(whole, lambda each: any(found.kind == kind for found in judge(each)))
@@ -159,7 +160,7 @@ class Swarm:
 
 @dataclass(frozen=True, slots=True)
 class OneOrder:
-    """One order, on boards and with faults alone."""
+    """Trials and boards of one order."""
 
     order: str
 
@@ -187,8 +188,8 @@ class Alternating:
 def search_for(
     order: str | None, *, forged: bool = False, states: bool = False, objects: bool = False
 ) -> Search:
-    """What `inga hunt` tries: the swarm; of one order both, as far as it is one for use. With something that all groups
-    are to have, only orders that can have it."""
+    """Return what `inga hunt` tries: the swarm; for one order, the swarm and `OneOrder` by turns, or `OneOrder` alone if the order is
+    not in the swarm. If all groups are to have a feature, only the swarm, with orders that can have it."""
     name = None if order is None else find(order).name
     orders: tuple[str, ...] = ORDERS if name is None else (name,)
     for is_wanted, able, what in (
@@ -224,8 +225,9 @@ def search(
     progress: Callable[[int], None] = lambda done: None,
     found: Callable[[int, str], None] | None = None,
 ) -> tuple[int, Failure | None]:
-    """Try `runs` seeds from `seed` on (None: until one fails); how many, and the first failure. With `found`, which
-    is told every seed that fails and why, none of them ends the search. Interrupted, it tells what was done so far."""
+    """Try `runs` seeds from `seed` on (None: without limit), until one fails. Return how many were tried, and the failure. With
+    `found`, which is called with every failing seed and the reason, the search goes on after a failure. An interrupt raises
+    `BrokenOff`."""
     done, failed, goes_on, chunks = 0, None, found is not None, _chunks(runs, seed)
     results = _here(what, chunks, goes_on) if jobs == 1 else _in_processes(what, chunks, goes_on, jobs)
     try:
@@ -244,7 +246,7 @@ def search(
 
 
 Tried = tuple[int, list[tuple[int, str]]]
-"""How many of some seeds were tried, and which of them failed and why."""
+"""How many seeds were tried, and which of them failed and why."""
 
 
 def _here(what: Search, chunks: Iterator[tuple[int, int]], goes_on: bool) -> Generator[Tried, None, None]:

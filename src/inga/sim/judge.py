@@ -1,7 +1,7 @@
-"""Whether a run of the swarm was as it should be: safety, liveness, receipts, quiet, memory.
+"""The judge of the swarm: safety, liveness, receipts, quiet, memory.
 
-A plan is played until its faults have ended and the group is at rest. Then every member says one thing more, for
-whoever can do that is not stuck. What is found has a *kind*, by which two failures are told to be the same.
+A plan is played until its faults have ended and the group is at rest. Then every member sends one more message, to show
+that none is stuck. Each finding has a *kind*: two failures of the same kind count as the same.
 """
 
 from collections.abc import Iterable
@@ -24,20 +24,21 @@ from inga.trial.result import packets_sent
 from inga.trial.workload import HEADER
 
 CALM_WITHIN = 40.0
-"""Seconds after the end of all faults within which everything has arrived and nobody says anything more."""
+"""Seconds after the end of all faults within which everything has arrived and no member sends anything more."""
 
 QUIET_FOR = 10.0
-"""Of these, the last ones, in which nobody says anything: longer than any pause between repetitions."""
+"""The last seconds of these, in which no member sends anything: longer than any pause between repetitions."""
 
 SLOW_MAX = 600.0
-"""Seconds after which the slowest plan is over: a packet at a time, and a reader that takes a rest after each."""
+"""Seconds after which even the slowest plan is over, in which packets go one at a time and the reader pauses after each."""
 
 PACKETS = 4
-"""Of a sender, besides its window: one that was let through alone, one that waits, one in the making, one to spare."""
+"""Packets of a sender that may be in flight besides its window: one that was admitted alone, one that waits, one being filled, one
+to spare."""
 
 HEARD_WITHIN = 20.0
-"""Seconds within which all have what one says in a group at rest: many times the longest pause of a protocol. Objects
-over ReMIOP with a window of four packets need most, 13 s in a group of eight, all of whose clocks pass those windows."""
+"""Seconds within which a message reaches all members of a group at rest: many times the longest pause of a protocol. Objects
+over ReMIOP with a window of four packets need most, 13 s in a group of eight, as the clocks of all of them pass those windows."""
 
 
 class Bounds(NamedTuple):
@@ -45,49 +46,49 @@ class Bounds(NamedTuple):
 
     calm: float
     heard: float
-    is_quiet: bool  # in the end nobody says anything
+    is_quiet: bool  # in the end no member sends anything
 
 
 UNWATCHED = Bounds(CALM_WITHIN, HEARD_WITHIN, True)
+"""Bounds for groups without failure detection."""
 
 WATCHED = Bounds(10.0, 1.0, False)
-"""Where members listen for silence somebody always speaks, and what is slow by nature is not drawn."""
+"""Bounds for groups with failure detection: their members never stop sending, and no settings are drawn that make them slow."""
 
 IDLE_FOR = 2.0
-"""Seconds for which they are then watched."""
+"""Seconds for which the traffic of such a group at rest is then measured."""
 
 PACED = WATCHED._replace(heard=HEARD_WITHIN)
 """The same where senders keep to a rate, and buffers hold a few packets."""
 
 LOOKS_EVERY = 1.0
-"""Seconds after which we look whether what somebody has said was heard, and whether a group in which somebody always
-speaks is at rest."""
+"""Seconds between two looks at whether a message was delivered, and whether a group whose members never stop sending is at rest."""
 
 LOOKS_AGAIN = 0.37
-"""Seconds after which we look whether a member still keeps something: no part of any pause between two words."""
+"""Seconds after which a container that keeps something is examined again: not a fraction of any pause between control messages."""
 
 SPEAKERS_MAX = 8
-"""Members that say something in the end: of a crowd not all."""
+"""The most members that send a message in the end: in a large group not all."""
 
 
 LATE = 6
-"""Times the delay of a link after which nothing of a dead process can come any more: a copy that is disordered takes three of
-them, and may go round by another member."""
+"""The delays of a link after which no datagram of a dead process can arrive any more: a reordered copy takes three of
+them, and may take a detour by another member."""
 
 
 PAUSED = "cannot join: paused"
-"""What one is told where those who are there are no majority."""
+"""Part of the reason for which a newcomer is refused if the present members are no majority."""
 
 
 class Finding(NamedTuple):
-    """Something wrong: of which kind, and in words."""
+    """Something wrong: its kind, and a description."""
 
     kind: str
     text: str
 
 
 def judge(plan: Plan) -> list[Finding]:
-    """Play a plan, and say what is wrong with it."""
+    """Play a plan, and return what is wrong with it."""
     try:
         sim = plan.sim()
         sim.run(plan.faults_end)
@@ -116,16 +117,16 @@ def judge(plan: Plan) -> list[Finding]:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
     except Unquiet as error:
         return [Finding("unquiet", str(error))]
-    except Exception as error:  # whatever a layer raises is a find
+    except Exception as error:  # any exception of a layer is a finding
         where = extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__} in {where.name}"
         return [Finding(kind, f"{kind}, line {where.lineno} of {where.filename}: {error}")]
 
 
 def _speak(sim: Sim, bounds: Bounds) -> list[Finding]:
-    """One after the other says something: what others say could set free what is stuck."""
+    """Let members send one message each, and judge after each: a later message of another member could free one that is stuck."""
     speakers = [site for site in sim.sites if site.is_member and not _is_away(site)]
-    speakers.sort(key=lambda site: not site.receipts)  # who has sent before is more likely to be stuck
+    speakers.sort(key=lambda site: not site.receipts)  # members that sent before are more likely to be stuck
     for site in speakers[:SPEAKERS_MAX]:
         site.say(HEADER, None)
         until = sim.now + bounds.heard
@@ -140,15 +141,15 @@ def _speak(sim: Sim, bounds: Bounds) -> list[Finding]:
 
 
 def _progress(sim: Sim) -> tuple[int, int]:
-    """Messages that were taken, and packets that were sent for the first time."""
+    """Return how many messages were taken, and how many packets were sent, without repairs."""
     stacks = [site.stack for site in sim.sites if site.newcomer is None]
     return sim.oracle.taken, packets_sent(stack.counts for stack in stacks)["data"]
 
 
 def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
-    """Let it come to rest, and say what does not. As long as something new is sent or arrives it has time: some plans
-    are slow, and one large message may go in many pieces. Where somebody always speaks, rest is when nothing is wrong
-    and nothing new is said from one look to the next."""
+    """Let the group come to rest, and return what does not. As long as new packets are sent or messages taken, its time is extended:
+    some plans are slow, and one large message may go in many pieces. A group with failure detection is at rest when nothing is wrong
+    and nothing new was sent or taken from one look to the next."""
     before, until = (-1, -1), since + bounds.calm
     while True:
         found = _settle(sim, until, when, bounds)
@@ -165,7 +166,7 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
 
 
 def _settle(sim: Sim, until: float, when: str, bounds: Bounds) -> list[Finding] | None:
-    """Run until then, and say what is wrong; None: it came to rest on the way."""
+    """Run until that time, and return what is wrong. With failure detection, stop as soon as the group is at rest, and return None."""
     if bounds.is_quiet:
         sim.run(until)
         return _unrest(sim, when)
@@ -182,7 +183,7 @@ def _settle(sim: Sim, until: float, when: str, bounds: Bounds) -> list[Finding] 
 
 
 def _unrest(sim: Sim, when: str) -> list[Finding]:
-    """Who waits for something, as things are now."""
+    """Return a finding for each member that is waiting for something now."""
     if _has_lost_majority(sim):
         asking = [site.name for site in sim.sites if site.newcomer is not None and not site.has_left]
         return [Finding("stuck: join", f"{name} was not told that nobody is let in") for name in asking]
@@ -206,8 +207,8 @@ def _unrest(sim: Sim, when: str) -> list[Finding]:
 
 
 def _idle(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
-    """Where members always speak, to be heard and to look for others, they say nothing else: nothing is asked in vain.
-    Some last words may still go round: then we look once more later."""
+    """Check that a group with failure detection at rest sends nothing but heartbeats and *part*, so no request in vain.
+    Some last datagrams may still be on a detour: then look once more later."""
     if plan.detect is None or find(plan.order).wire != "inga":
         return []
     for pause in (0.0, bounds.calm):
@@ -216,7 +217,7 @@ def _idle(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
         sim.run(sim.now + IDLE_FOR)
         most = members * IDLE_FOR * (BEATS / plan.detect + 1 / PART)
         if plan.severed:
-            most *= 3  # what goes round is said three times
+            most *= 3  # a datagram on a detour is sent three times
         sent = sim.network.sent - before
         if sent <= most:
             return []
@@ -224,7 +225,7 @@ def _idle(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
 
 
 def _parted(sim: Sim) -> list[Finding]:
-    """All who are here are in one view, and nobody else is."""
+    """Check that all present members are in one view, and no others are in it."""
     members = [site for site in sim.sites if site.is_member and site.stack.views.follow]
     here = {site.stack.member.identity for site in members}
     for site in members:
@@ -237,7 +238,7 @@ def _parted(sim: Sim) -> list[Finding]:
 
 
 def _has_lost_majority(sim: Sim) -> bool:
-    """Whether all who are left are paused, and have to be: too many of their last view are gone without a word."""
+    """Whether all remaining members are paused, and have to be, since too many of their last view are gone without a goodbye."""
     there = [site for site in sim.sites if site.newcomer is None and not site.has_left]
     members = [site for site in there if not site.stack.leaving]
     if not members or not all(map(_is_away, members)):
@@ -249,34 +250,35 @@ def _has_lost_majority(sim: Sim) -> bool:
 
 
 def _is_away(site: Site) -> bool:
-    """Whether it is paused, or in no view: one that gave its membership up before it had met anybody calls that no pause."""
+    """Whether a member is paused, or in no view: one that gave up its membership before it had met any other is not `paused`."""
     return site.stack.paused is not None or site.stack.is_homeless
 
 
 def _fate(sim: Sim, person: Member, view: View) -> bool | None:
-    """Of a member of a view: whether it is still there, None if it does not count any more, as it has said so there."""
+    """Whether a member of a view is still present; None if it does not count for the majority, as it announced in that view that
+    it is gone."""
     site = sim.site_of(person)
     if site.newcomer is not None:
-        return False  # it was let in, and was gone before it heard of that
+        return False  # it was admitted, and was gone before it learned of that
     session = site.stack.layer("session")
     assert isinstance(session, Session)
     if site.has_crashed:
         return False
     if not site.has_left and not site.stack.leaving and site.stack.member.identity == person.identity:
         return True
-    # What it had agreed to before, somebody else may have brought about.
+    # Another member may have completed a change to which this one had agreed before it left.
     return False if session.quorum.promised or site.stack.view.text != view.text else None
 
 
 def _suffices(fates: Iterable[bool | None]) -> bool:
-    """Whether those who are there are a majority of those that count."""
+    """Whether the present members are a majority of those that count."""
     counted = [fate for fate in fates if fate is not None]
     here = {index for index, fate in enumerate(counted) if fate}
     return not counted or is_majority(here, range(len(counted)))
 
 
 def _split(sim: Sim, plan: Plan) -> list[Finding]:
-    """Where one part alone goes on, no two views without a common member follow one."""
+    """Check that, if only one part of a group may go on, no view is followed by two views without a common member."""
     followers: dict[str, list[View]] = {}
     for before, view in sim.ledger.steps:
         if (plan.partition or find(before.recipe).partition) == "primary":
@@ -290,12 +292,12 @@ def _split(sim: Sim, plan: Plan) -> list[Finding]:
 
 
 def _excluded(sim: Sim) -> list[Finding]:
-    """Where nobody listens for silence, nobody is taken for dead."""
+    """Check that without failure detection no member was excluded."""
     return [Finding("excluded", f"{site.name} was taken for dead") for site in sim.sites if site.is_excluded]
 
 
 def _ended(sim: Sim, plan: Plan) -> list[Finding]:
-    """Who wants to be a member is let in, and who comes back by itself when it was excluded does so."""
+    """Check that newcomers were admitted, and that excluded members which should rejoin by themselves did so."""
     found = []
     for site in sim.sites:
         newcomer, error = site.newcomer, site.excluded
@@ -309,8 +311,8 @@ def _ended(sim: Sim, plan: Plan) -> list[Finding]:
 
 
 def _may_be_refused(sim: Sim, plan: Plan, site: Site) -> bool:
-    """Whether another process has its name, or may still be heard under it; those who are there may let nobody in; or nobody
-    is there."""
+    """Whether a newcomer was rightly refused: another process has its name, or datagrams of such a process may still arrive; the
+    present members are paused and may admit nobody; or no member is present."""
     assert site.newcomer is not None
     since = site.starts_at - LATE * plan.delay
     others = [other for other in sim.sites if other is not site]
@@ -329,11 +331,11 @@ def _undelivered(sim: Sim, when: str) -> list[Finding]:
 
 
 def _broken(sim: Sim) -> list[Finding]:
-    """Promises of views."""
+    """Return the guarantees of views that were broken."""
     oracle = sim.oracle
     found = []
     for guarantee in oracle.broken:
-        if guarantee != "complete":  # which is said better as who is stuck
+        if guarantee != "complete":  # `_undelivered` reports that, with the members that are stuck
             text = next((each for each in oracle.witnesses if each.startswith(f"{guarantee}:")), guarantee)
             found.append(Finding(guarantee, text))
     return found
@@ -356,9 +358,9 @@ def _size_of_call(action: Action) -> int:
 
 
 def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
-    """Who does not read is not sent more than it asked for, besides what is under way from each sender. Where a sequencer
-    orders, as much again may wait for its place: what others keep for that counts at the sequencer. In each view senders begin
-    anew, and no view waits until one that waits for a state has read."""
+    """Check that a member which does not read was never sent more than its queue, besides what may be in flight from each sender. With
+    a sequencer, as much again may wait for its place: packets that others keep for that count at the sequencer. In each view
+    senders begin anew, and no view change waits until a member that waits for a state has read."""
     largest = max([_size_of_call(action) for action in plan.actions if action.do in SENDS], default=0)
     each = 2 * plan.window + PACKETS * max(largest, plan.datagram)
     orders = {plan.order, *(action.argument for action in plan.actions if action.do == "use")}
@@ -373,7 +375,7 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
 
 
 def _applications(sim: Sim) -> list[Finding]:
-    """Of each kind the first: what follows from that is no news."""
+    """Return the first finding of each kind about applications; further ones mostly follow from it."""
     found: dict[str, Finding] = {}
     for onlooker in sim.onlookers:
         for kind, text in onlooker.faults():
@@ -382,9 +384,9 @@ def _applications(sim: Sim) -> list[Finding]:
 
 
 def _memory(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
-    """Containers that keep something although all is done. Where somebody always speaks nobody waits until the last word
-    has gone round by long ways, and what is said may be cut into packets, of which one is under way just now: so we look
-    once more later, and a little later still."""
+    """Return the containers that keep something although all is done. With failure detection the group never falls silent: a last
+    control message may still be on a detour, or one packet of several just be in flight. So look once more later, and again a little
+    later."""
     found = _kept(sim)
     for pause in () if plan.detect is None else (bounds.calm, LOOKS_AGAIN):
         if found:
@@ -395,7 +397,7 @@ def _memory(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
 
 
 def _kept(sim: Sim) -> list[Finding]:
-    """Containers that keep something. Who has said goodbye is gone soon, with all it has."""
+    """Return the containers that keep something now, without those of leaving members, which will be gone soon."""
     found: dict[str, Finding] = {}
     for site in sim.sites:
         if site.newcomer is None and not site.has_left and not site.stack.leaving:

@@ -1,4 +1,4 @@
-"""What was promised, sent and taken in a run: all that the oracle and the recorder are told, they are told here."""
+"""The ledger of a run: what was promised, sent and taken. It feeds the oracle and the recorder."""
 
 from typing import Any
 
@@ -18,57 +18,58 @@ class Ledger:
     def __init__(self, sites: list[Site], recipe: Recipe, options: Options, *, record: bool) -> None:
         self.oracle = Oracle(len(sites))
         self.recorder = Recorder() if record else None
-        self.guarantees = recipe.promises(options.deliver)  # that every order so far has given
+        self.guarantees = recipe.promises(options.deliver)  # those that every order so far has given
         self.judges_flags = False  # whether flags of concurrency are exact
         self.sends: dict[int, tuple[int, bytes]] = {}  # by message: its sender and its data
-        self.whole: dict[int, int] = {}  # by message for everybody: the epoch in which it was sent
-        self.said_at: dict[int, float] = {}  # and when
-        # By site: such messages that do not come back to it, with their epochs.
+        self.whole: dict[int, int] = {}  # by message to all members: the epoch in which it was sent
+        self.said_at: dict[int, float] = {}  # by message to all members: when it was sent
+        # By sending site: messages to all members that are not delivered to the sender itself, with their epochs.
         self.silent: dict[int, list[tuple[int, int]]] = {}
-        self.has_slipped = False  # something came through an open gate
+        self.has_slipped = False  # some message passed an open gate
         self._options = options
         self.roll = Roll(
             self.oracle, recipe, options.deliver, self._agreed_key, objects=bool(options.objects)
         )
-        self._keys: dict[int, Any] = {}  # of messages that are in order with others of their key
-        # from one view to the next, of members that went through both
+        self._keys: dict[int, Any] = {}  # by message: its key; messages of one key are taken in one order
+        # Each pair of views that some member installed one after the other.
         self.steps: list[tuple[View, View]] = []
 
-    # What is promised
+    # Guarantees
 
     def change(self, recipe: Recipe) -> None:
-        """Another order is asked for: of the whole run only what both promise can be expected."""
+        """Note that another order was requested: for the whole run only the guarantees of both orders hold."""
         self.guarantees = tuple(name for name in self.guarantees if name in recipe.guarantees)
         self.judges_flags = self.judges_flags and recipe.name == "vector"
 
     def gate(self) -> None:
-        """Somebody stops or resumes holding: what others may expect of it ends with that."""
+        """Note that a member opened or closed its gate: `fifo` and `causal` hold for the whole run no more."""
         self.guarantees = tuple(name for name in self.guarantees if name not in ("fifo", "causal"))
         self.judges_flags = False
 
     def install(self, site: Site, view: View) -> None:
-        """A member has installed a view: what is sent in it is promised what its order promises."""
+        """Note that a member has installed a view: messages sent in it have the guarantees of its order."""
         mine = self.roll.enter(site.stack.member, site.before, view)
         if mine == site.number and site.before is not None:
             self.steps.append((site.before, view))
         if mine != site.number:
-            if site.number >= 0:  # it was taken for dead, and is a new member
+            if site.number >= 0:  # it was excluded, and is a new member
                 self.oracle.crash(site.number)
             site.number = mine
 
     def _agreed_key(self, message: int) -> Any:
-        """Which others a message is to be taken in one order with: those of its key and of its epoch."""
+        """Return the key and epoch of a message, or None if it has no key. Messages with equal ones must be taken in one order."""
         key = self._keys.get(message)
         return None if key is None else (self.oracle.epoch_of(message), key)
 
-    # What happens
+    # Messages
 
     def echoes(self, view: View) -> bool:
-        """Whether members of a view get what they sent themselves."""
+        """Whether members of a view get the messages that they sent themselves."""
         return find(view.recipe).echoes(self._options.echo)
 
     def send(self, site: Site, data: bytes, dst: int | None) -> tuple[int, bytes, int]:
-        """A site is about to send: the number of the message, what it is with that in front, and who is to take it."""
+        """Register a message that a site is about to send. Return its number, its payload with the number in front, and the
+        bit set of members (by the oracle's numbers) that have to take it."""
         message = len(self.sends) + 1
         self.sends[message] = (site.index, data)
         if self.recorder is not None:
@@ -93,7 +94,7 @@ class Ledger:
         return message, payload, sites
 
     def take(self, site: int, batch: Batch, *, loose: bool) -> None:
-        """An application has begun these messages; `loose`: they came through an open gate."""
+        """Note that an application has taken a batch. `loose`: it passed an open gate."""
         oracle, recorder = self.oracle, self.recorder
         self.has_slipped = self.has_slipped or loose
         judged = self.judges_flags
@@ -106,4 +107,4 @@ class Ledger:
                 oracle.blame(
                     "flags", f"{self.roll.name_of(site)} saw message {message} as {batch.concurrent=}"
                 )
-            judged = False  # a flag is about the first of a batch
+            judged = False  # the flag of a batch is about its first message

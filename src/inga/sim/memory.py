@@ -1,8 +1,8 @@
-"""What members still hold when a run has settled: everything that waited for something must be gone.
+"""Memory leaks: what members still hold when a run has settled.
 
-Nothing here knows a layer. It walks whatever a stack is made of and looks at every container that can grow: none may
-keep a packet, a payload or a receipt, and none may be much longer than there are members, since what is kept for ever
-is kept for each of them. What is right all the same is in `ALLOWED`, with the reason.
+Nothing here knows a layer. The search walks through all objects that a stack consists of and examines every container that can
+grow: none may keep a packet, a payload or a receipt, and none may have many more entries than the group has members, since state
+that is kept for ever is kept per member. Exceptions are in `ALLOWED`, with their reasons.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from inga.stack.stack import Stack
 
 
 class Allowance(NamedTuple):
-    """How many entries a container may have in a group of so many, whatever they are, and why."""
+    """The most entries, of any kind, that a container may have, given the size of the group, and the reason."""
 
     most: Callable[[int], int]
     why: str
@@ -54,7 +54,7 @@ ALLOWED: Mapping[str, Allowance] = {
         lambda n: n, "the newest packet of each sender, which an error may have to name"
     ),
 }
-"""By class and attribute."""
+"""Containers that may keep more than others, by class and attribute."""
 
 PLACED = (
     "Roster.relations",
@@ -67,7 +67,7 @@ PLACED = (
     "Links.received",
     "Precedence.past",
 )
-"""What has an entry for each place: of clients, mailboxes and copies of objects."""
+"""Containers with an entry for each place: each client, mailbox and copy of an object."""
 
 PLACES = Allowance(
     lambda n: 8 + 6 * n, "each member is a client, has a mailbox, and copies of four objects at most"
@@ -78,16 +78,16 @@ PAYLOADS = Packet | Receipt | bytes | bytearray | memoryview
 GROWING = (list, dict, set, deque)
 
 SCAFFOLD = frozenset({"stack", "above", "below", "trace"})
-"""Attributes by which a layer is bound to others."""
+"""Attributes by which a layer is bound to others: not searched."""
 
 
 def usual(members: int) -> int:
-    """Entries of a container that keeps a few numbers for each member."""
+    """Return the most entries of a container that keeps a few numbers for each member."""
     return 8 + 3 * members
 
 
 def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
-    """Of each container that keeps too much: its place, and what is in it."""
+    """Yield each container that keeps too much: its class and attribute, and its contents in words."""
     for name in ("held", "queued"):
         if getattr(stack, name):
             yield f"Stack.{name}", f"{getattr(stack, name)} bytes"
@@ -106,7 +106,7 @@ def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
 
 
 class _Walk:
-    """Through everything that objects of ours refer to, once."""
+    """A walk through all objects of our own classes that can be reached, each once."""
 
     def __init__(self, members: int, seen: set[int]) -> None:
         self._members = members
@@ -140,7 +140,7 @@ class _Walk:
 
 
 def _is_payload(entry: Any) -> bool:
-    """Whether it is something that was sent, or has it."""
+    """Whether an entry is a packet, a receipt or bytes, or a tuple that contains one."""
     return isinstance(entry, PAYLOADS) or (isinstance(entry, tuple) and any(map(_is_payload, entry)))
 
 

@@ -1,4 +1,4 @@
-"""The links between members: what they lose, double, delay and reorder, and how much went over them."""
+"""The links between members: they lose, duplicate, delay and reorder datagrams, and count the traffic."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,7 +19,7 @@ class Link:
 
     @property
     def delay(self) -> float:
-        """Seconds that a copy takes at most; set, it is what every copy takes."""
+        """The longest delay of a copy that is not reordered, in seconds; if it is set, every such copy takes exactly that long."""
         return self.faults.delay_max
 
     @delay.setter
@@ -27,7 +27,7 @@ class Link:
         self.faults = Faults(self.faults.loss, self.faults.duplicate, self.faults.reorder, seconds, seconds)
 
     def fates(self, rng: Rng) -> list[float]:
-        """The delays after which copies of a datagram arrive that is sent now: none if it is lost."""
+        """Return the delays after which the copies of a datagram sent now arrive: none if it is lost, two if it is duplicated."""
         return self.faults.fates(rng)
 
 
@@ -35,27 +35,27 @@ class Network:
     """Links from every site to every other."""
 
     def __init__(self, timeline: Timeline, sites: list[Site], faults: Faults) -> None:
-        """`sites` is the simulator's own list: whoever is added there is reached from here."""
+        """`sites` is the simulator's own list: sites that are added there later can be reached too."""
         self.bytes = 0
-        self.sent_at = 0.0  # when the last datagram was
+        self.sent_at = 0.0  # when a member last sent a datagram
         self.sent = 0  # datagrams of members, to members or to everybody
         self.lost = 0  # copies
-        self.cut: set[tuple[int, int]] = set()  # links over which nothing passes
-        self._severed: set[tuple[int, int]] = set()  # the same, for ever
+        self.cut: set[tuple[int, int]] = set()  # links that are cut at present: all copies on them are lost
+        self._severed: set[tuple[int, int]] = set()  # links that are cut for ever
         self.links = [[Link(faults) for _ in sites] for _ in sites]
-        self.listeners: list[Callable[[Site, Site, bytes], None]] = []  # strangers who hear everything
+        self.listeners: list[Callable[[Site, Site, bytes], None]] = []  # called with every copy: attackers
         self._timeline = timeline
         self._sites = sites
         self._faults = faults  # of links to and from newcomers
 
     def grow(self) -> None:
-        """Connect the site that came last."""
+        """Connect the site that was added last."""
         for row in self.links:
             row.append(Link(self._faults))
         self.links.append([Link(self._faults) for _ in self._sites])
 
     def calm(self) -> None:
-        """From now on nothing is lost, doubled or disordered."""
+        """End all faults but the delays and the severed links: from now on nothing is lost, duplicated or reordered."""
         self.heal()
         for row in self.links:
             for link in row:
@@ -63,19 +63,19 @@ class Network:
         self._faults = _calmed(self._faults)
 
     def part(self, *parts: Sequence[Site]) -> None:
-        """From now on nothing passes between these."""
+        """Cut the network into these parts: from now on nothing passes between them."""
         of = {site.index: number for number, part in enumerate(parts) for site in part}
         self.cut = {(a, b) for a in of for b in of if of[a] != of[b]}
 
     def sever(self, source: Site, target: Site) -> None:
-        """Nothing passes this way any more, however calm it becomes."""
+        """Cut the link from one site to another for ever; `heal` and `calm` do not restore it."""
         self._severed.add((source.index, target.index))
 
     def heal(self) -> None:
         self.cut.clear()
 
     def transmit(self, site: Site, address: Address, datagram: Datagram) -> None:
-        """A datagram of a member, to one other or to everybody; also to those that are about to join."""
+        """Send a datagram of a member, to one other or to everybody, newcomers included."""
         data = joined(datagram)
         view = site.stack.view
         targets = self._targets(site, address)
@@ -93,13 +93,14 @@ class Network:
             self.copy(site, target, data)
 
     def ask(self, site: Site, address: Address, datagram: Datagram) -> None:
-        """A datagram of one that is about to join."""
+        """Send a datagram of a newcomer."""
         for target in self._targets(site, address):
             if target is not site:
                 self.copy(site, target, joined(datagram))
 
     def _targets(self, site: Site, address: Address) -> list[Site]:
-        """Who is meant. Where all share one address, that is everybody, unless it is a member."""
+        """Return the sites that an address reaches. If members have no addresses of their own, that is one member if the address
+        is an index, else everybody."""
         sim = site.sim
         if not sim.has_addresses:
             return (
@@ -113,7 +114,7 @@ class Network:
         return [found for place in places if (found := sim.at_address(place)) is not None]
 
     def copy(self, site: Site, target: Site, data: bytes) -> None:
-        """What becomes of one copy is decided when it leaves."""
+        """Send one copy of a datagram over a link. Its fate is decided now, when it leaves."""
         for listen in self.listeners:
             listen(site, target, data)
         timeline = self._timeline

@@ -1,9 +1,9 @@
-"""A group in virtual time whose run is written as a trace, for whoever plays one by hand: in a notebook, say.
+"""A group in virtual time whose run is written as a trace, for runs that are driven by hand, in a notebook, say.
 
     with recorded("lunch", "alice", "bob", "cathy", order="fifo") as sim:
         sim["alice"].send(b"Lunch?")
 
-`inga sim` plays workloads that are described by numbers; this one is whatever the block does with the members.
+`inga sim` plays workloads that are described by numbers; here the workload is whatever the block does with the members.
 """
 
 from collections.abc import Iterator
@@ -30,8 +30,9 @@ def recorded(
     full: bool = True,
     **more: Any,
 ) -> Iterator[Sim]:
-    """The members, with the arguments of `Sim`. When the block ends the group runs until nothing is left to do, and the trace in
-    `directory` is complete; if the block raises, it is marked as incomplete. `full`: with what no application sees."""
+    """Open a group with the arguments of `Sim` and write its trace. When the block ends, the group runs until no events are left,
+    and the trace in `directory` is complete; if the block raises, it is marked as incomplete. `full`: with rows for what no
+    application sees."""
     recipe = find(order)
     layout = recipe.layout(names, more.get("objects") or {}, {})
     quiet = QUIET + QUIET_DELAYS * faults.delay_max

@@ -1,7 +1,7 @@
-"""A run in virtual time, retold as a schedule: which message reached whom, in which order.
+"""A run in virtual time, recorded as a schedule: which message reached which site, in which order.
 
-Stacks know packets, schedules know messages. The rows that order layers write connect the two: a
-`send` row closes a bundle of so many messages, a `receive` row says that its copy has come.
+Stacks know packets, schedules know messages. The trace rows that order layers write connect the two: a
+`send` row says that a bundle of so many messages became a packet, a `receive` row that a copy of that packet has arrived.
 """
 
 from collections import deque
@@ -17,9 +17,9 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._unpacked: dict[int, deque[int]] = {}  # per site, messages sent but in no packet yet
-        self._packed: dict[tuple[int, int], list[int]] = {}  # messages of each packet
-        self._arrived: set[tuple[int, int]] = set()
+        self._unpacked: dict[int, deque[int]] = {}  # per site, messages sent that are in no packet yet
+        self._packed: dict[tuple[int, int], list[int]] = {}  # messages of each packet, by sender and number
+        self._arrived: set[tuple[int, int]] = set()  # (message, site)
 
     def send(self, site: int, message: int, dst: int | None) -> None:
         self.events.append(Send(site, message, dst))
@@ -40,7 +40,7 @@ class Recorder:
 
 
 class RecordingTrace:
-    """Stands where a site's trace stands: tells the recorder, and passes rows on to the trace."""
+    """Takes the place of a site's trace: informs the recorder, and passes rows on to the trace."""
 
     def __init__(self, recorder: Recorder, site: int, trace: Trace | None) -> None:
         self.full = True

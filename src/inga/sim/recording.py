@@ -1,4 +1,4 @@
-"""The trace of a simulated run: there before it begins, complete when it has ended."""
+"""The trace of a simulated run: its files are created before the run begins, and marked as complete when it has ended."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ class Recording(Census):
     """A manifest and a writer for each of its processes."""
 
     def __init__(self, directory: Path, manifest: Manifest, founders: int, *, full: bool) -> None:
-        """The same seed gives the same trace, so it also gives the number of the run."""
+        """The id of the run is derived from the seed, since the same seed gives the same trace."""
         super().__init__(manifest.processes, founders)
         run = str(UUID(int=Random(manifest.seed).getrandbits(128), version=4))
         self._manifest = replace(manifest, run=run, complete=False)
@@ -25,20 +25,20 @@ class Recording(Census):
         self._full = full
         self._manifest.write(directory)
         self._writers: dict[int, TraceWriter] = {}
-        self._people: dict[int, str] = {}  # who joined later, by process
+        self._people: dict[int, str] = {}  # names of members that joined later, by process number
         for index in range(len(self.names)):
             self._add(index, self.names[index], len(self.names))
 
     def book(self, stack: Stack) -> "MemberTraces":
-        """The traces of one member."""
+        """Return the traces of one member."""
         return MemberTraces(self, stack)
 
     def trace(self, process: int, name: str = "", stack: Stack | None = None) -> TraceWriter:
-        """Where rows of a process go; that of one who joined later is opened, and gets its name from its stack."""
+        """Return the writer of a process. That of a member that joined later is opened now, and gets its name from its stack."""
         index = self.number(process, name)
         if index not in self._writers:
             assert stack is not None, f"nobody opens the trace of process {process}"
-            if process not in self._people:  # one that came back is another process
+            if process not in self._people:  # a member that returned is another process
                 person = stack.member.name
                 known = {*self.names, *self._people.values()}
                 self._people[process] = f"{person} ({self.number(process)})" if person in known else person
@@ -52,7 +52,7 @@ class Recording(Census):
         )
 
     def run(self, sim: Sim, until_done: Callable[[], None]) -> None:
-        """Run it to the end. What was written before it broke off stays, marked as incomplete."""
+        """Run the simulation to the end. If it breaks off, what was written before stays, marked as incomplete."""
         complete = False
         try:
             until_done()
@@ -61,13 +61,13 @@ class Recording(Census):
             self.end(sim, complete=complete)
 
     def end(self, sim: Sim, *, complete: bool) -> None:
-        """The run is over, or has broken off."""
+        """Close the trace of a run that has ended or broken off."""
         stacks = [site.stack for site in sim.sites if site.has_crashed and site.newcomer is None]
         gone = {stack.view.processes[stack.me] for stack in stacks}
         crashed = {index for process in gone for index in self.numbers(process)}
         total = max(site.stack.view.total for site in sim.sites if site.newcomer is None)
         for index in sorted({*range(self.size(total))} - self._writers.keys()):
-            crashed.add(index)  # it was let in, and crashed before it heard of that
+            crashed.add(index)  # this process was admitted, and crashed before it learned of that
             self._add(index, f"process {index}", self.size(total))
         for index, writer in self._writers.items():
             writer.close(complete=complete, crashed=index in crashed)
@@ -76,7 +76,7 @@ class Recording(Census):
 
 
 class MemberTraces:
-    """What a member sees of a recording."""
+    """The part of a recording that one member's stack uses."""
 
     def __init__(self, recording: Recording, stack: Stack) -> None:
         self._recording = recording

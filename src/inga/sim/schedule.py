@@ -1,15 +1,15 @@
-"""The language of schedules: who sends, which copy arrives where, who takes what.
+"""The language of schedules: which site sends, which copy arrives where, which message is taken when.
 
     A!1      A sends message 1 to all others          A!1:BC  only to B and C
     1>B      the copy of message 1 reaches B          1>>B    a duplicate of it does
     B?1      the application of B takes message 1; a message without any ? is taken when released
-    B.       the waiting time of B ends: what it held or delayed for a time goes on
-    J+       J joins: it waits for its bases      B=      B installs the view that has J in it
-    A-       A crashes: what it sent and has not arrived is lost; then B= is the view without A
+    B.       the timer of B fires: what it held or delayed for a time goes on
+    J+       J joins: it waits for its bases      B=      B installs the view that includes J
+    A-       A crashes: copies of its messages that have not arrived are lost; then B= installs the view without A
     B|open   the gate of B opens                  B|shut  and closes again
 
-Sites are single capital letters, A the first, those who join behind the others; messages are numbers. A schedule that ends early is
-completed by letting all remaining copies arrive and all waiting times end.
+A base is the number at which the newcomer's count of a member's messages starts. Sites are single capital letters, from A on, newcomers
+after the founders; messages are numbers. A schedule that ends early is completed: all remaining copies arrive and all timers fire.
 """
 
 import re
@@ -102,7 +102,7 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> "Schedule":
-        """Read the words that the head of this module describes."""
+        """Parse the language that the module's docstring describes."""
         words = text.split()
         index = _numbering(words)
         events: list[Event] = []
@@ -118,7 +118,7 @@ class Schedule:
 
     @property
     def sites(self) -> int:
-        """As many as are named and there from the start."""
+        """The number of sites that are present from the start: all up to the last one named, without those that join."""
         named = [event.site for event in self.events]
         named += [
             event.dst.bit_length() - 1 for event in self.events if isinstance(event, Send) and event.dst
@@ -135,7 +135,7 @@ def letter(site: int) -> str:
 
 
 def _numbering(words: list[str]) -> dict[str, int]:
-    """The index of each letter: those who join come behind the others, in the order in which they do."""
+    """Return the index of each letter: newcomers come after the founders, in the order in which they join."""
     late = [found[1] for word in words if (found := _JOIN.fullmatch(word))]
     # `letter` would do as the name here, but for CPython 3.12.1, which takes it for the function of that name below.
     used = {site for word in words for site in re.findall(r"[A-Z]", word)} - set(late)

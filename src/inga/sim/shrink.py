@@ -1,7 +1,7 @@
-"""From a failing run to the smallest one that still fails.
+"""Shrinking: from a failing run to the smallest one that still fails.
 
-A schedule is shrunk by leaving out messages, then single events, as long as it still breaks the same
-promise on a board. What fails only with loss and repair is shrunk as a case: fewer members, fewer
+A schedule is shrunk by leaving out messages, then single events, as long as it still breaks a
+promise on a board. A failure that needs loss and repair is shrunk as a case: fewer members, fewer
 messages, fewer faults, under the same seed. A plan of the swarm loses actions, members and settings, as long as it
 fails in the same way.
 """
@@ -19,17 +19,17 @@ from inga.trial.trial import Trial
 ROUNDS_MAX = 50
 
 TRIES_MAX = 2000
-"""Plans that are played while one is shrunk."""
+"""The most plans that are played while one is shrunk."""
 
 
 def breaks(schedule: Schedule, build: Build, guarantees: tuple[str, ...], sites: int = 0) -> bool:
-    """Whether playing it violates one of these."""
+    """Whether playing a schedule violates one of these guarantees."""
     board = Board(max(2, sites, schedule.sites), build)
     return board.play(schedule).count((*guarantees, "flags")) > 0
 
 
 def shrink_schedule(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
-    """A schedule from which nothing can be left out any more without losing the failure."""
+    """Return a schedule from which nothing more can be left out without losing the failure."""
     assert fails(schedule), "only a failing schedule can be shrunk"
     for _ in range(ROUNDS_MAX):
         smaller = next((s for s in _smaller(schedule) if fails(s)), None)
@@ -40,7 +40,7 @@ def shrink_schedule(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Sc
 
 
 def shrink_case(case: Trial, fails: Callable[[Trial], bool]) -> Trial:
-    """Fewer of everything, as long as it fails."""
+    """Reduce the numbers and settings of a case as long as it fails."""
     for _ in range(ROUNDS_MAX):
         smaller = next((c for c in _smaller_cases(case) if fails(c)), None)
         if smaller is None:
@@ -50,7 +50,7 @@ def shrink_case(case: Trial, fails: Callable[[Trial], bool]) -> Trial:
 
 
 def shrink_plan(plan: Plan, fails: Callable[[Plan], bool], tries: int = TRIES_MAX) -> Plan:
-    """The least of a failing plan that still fails in that way."""
+    """Return the smallest part of a failing plan found that still fails in that way."""
     while tries > 0:
         for candidate in _smaller_plans(plan):
             tries -= 1
@@ -73,7 +73,7 @@ def fails(case: Trial) -> bool:
 
 
 def smallest(case: Trial) -> tuple[Trial, Schedule | None]:
-    """The least of a failing case, and a schedule of it if the order alone is to blame."""
+    """Return the smallest failing part of a case, and a schedule of it if the order alone is to blame."""
     case = shrink_case(case, fails)
     if not find(case.order).direct:
         return case, None
@@ -94,7 +94,7 @@ def smallest(case: Trial) -> tuple[Trial, Schedule | None]:
 
 def _smaller(schedule: Schedule) -> Iterator[Schedule]:
     events = schedule.events
-    about = [getattr(event, "message", None) for event in events]  # waits and views concern none
+    about = [getattr(event, "message", None) for event in events]  # waits and views concern no message
     for number in sorted({message for message in about if message is not None}, reverse=True):
         yield Schedule(tuple(event for event, each in zip(events, about, strict=True) if each != number))
     if any(isinstance(event, Take) for event in events):
@@ -129,7 +129,7 @@ def _smaller_cases(case: Trial) -> Iterator[Trial]:
 
 
 def _smaller_plans(plan: Plan) -> Iterator[Plan]:
-    """Plans with a little less in them, the most promising first."""
+    """Yield slightly smaller plans, the most promising first."""
     actions = plan.actions
     part = len(actions) // 2
     while part > 1:
@@ -145,7 +145,7 @@ def _smaller_plans(plan: Plan) -> Iterator[Plan]:
     plain = Plan(plan.order, plan.members)
     kept = {"order", "members", "seed", "actions", "option"}
     if plan.gather or plan.severed or any(action.do == "crash" for action in actions):
-        kept.add("detect")  # without it those who are missing are waited for, which is another failure
+        kept.add("detect")  # without it the others wait for ever, which is another failure
     for field in fields(Plan):
         if field.name not in kept:
             default = getattr(plain, field.name)
@@ -176,7 +176,7 @@ def _simpler(action: Action) -> Iterator[Action]:
 
 
 def _without_member(plan: Plan, who: int) -> Plan:
-    """Everybody after it takes the place before."""
+    """Return the plan without one member; each member after it moves one index down."""
 
     def moved(member: int) -> int:
         return member - (member > who)

@@ -1,7 +1,7 @@
-"""Members in virtual time: whole recipes over links that lose, double, delay and reorder.
+"""Groups in virtual time: whole recipes over links that lose, duplicate, delay and reorder datagrams.
 
-A heap of events; each is one turn of one member. Everything random comes from one seed, drawn in the
-order of events, so a run is the same on every machine. Applications read their queue after a random
+A run is a heap of events; each event is one turn of one member. All randomness comes from one seed and is drawn
+in the order of events, so a run is the same on every machine. Applications read their queue after a random
 pause, as real ones do.
 
     sim = Sim("alice", "bob", "cathy", order="causal", seed=1)
@@ -12,11 +12,11 @@ pause, as real ones do.
     assert sim["cathy"].texts == ["lunch?", "yes"]
     sim.check()
 
-What it consists of:
+Its parts:
 
-    timeline  when what happens, and chance
-    network   links: loss, delay, and what went over them
-    sites     members: a stack and an application each, and all that one of them does
+    timeline  virtual time, the heap of events, the random generator
+    network   links: their faults and their traffic
+    sites     members: the stack and the application of each, and their actions
     ledger    what was promised, sent and taken, for the oracle
 """
 
@@ -53,43 +53,43 @@ from inga.trial.result import packets_sent, recovered
 from inga.trial.workload import Workload
 
 DELAY = Faults(delay_min=0.001, delay_max=0.01)
-"""Links of a local network, unless said otherwise: 1 to 10 ms."""
+"""The default links are those of a local network: they delay a datagram by 1 to 10 ms, and have no other faults."""
 
 TEXTS_SHOWN = 8
-"""Messages of each member that a notebook shows."""
+"""The most messages of each member that a notebook shows."""
 
 EVENTS_MAX = 200_000
-"""Events, besides a thousand for each copy of a message, after which a run is given up as unquiet."""
+"""A run is given up as `Unquiet` after this many events, or after a thousand for each expected delivery if that is more."""
 
 INCARNATIONS = 1000
-"""Incarnations that one site can have; the next one of its name begins after them."""
+"""The number of incarnations reserved for each site; those of the next site of the same name follow."""
 
 LateTrace = Callable[[int, str, int, Newcomer], Trace]
-"""Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
+"""Makes the trace of a newcomer from its process number, its name, how many members the group has ever had, and the newcomer itself."""
 
 
 class Books(Protocol):
     """The traces of a whole run."""
 
     def book(self, stack: Stack) -> Book:
-        """Those of one member."""
+        """Return the traces of one member."""
         ...
 
 
 class Onlooker(Protocol):
-    """Looks at what applications have: kinds of what is wrong, each with words for it."""
+    """Judges the applications of a run. Each finding is a pair: its kind, and a description."""
 
     def waits(self) -> Iterable[tuple[str, str]]:
-        """Who still waits for something, as things are now."""
+        """Return a finding for each application that is waiting for something now."""
         ...
 
     def faults(self) -> Iterable[tuple[str, str]]:
-        """What is wrong once the group is at rest."""
+        """Return what is wrong once the group is at rest."""
         ...
 
 
 class Unquiet(AssertionError):
-    """A run did not end: somebody kept sending control messages."""
+    """Raised when a run does not end, because members keep sending control messages."""
 
 
 class Sim:
@@ -117,14 +117,15 @@ class Sim:
         guard: Callable[[str], Guard] | None = None,
         seeds: Sequence[str] | None = None,
     ) -> None:
-        """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
-        has them. `build` replaces the recipe's layers (a mutation, say). Rows go to `traces`, one for each member; or to
-        a `recording`, which also has those of members that join or come back later, and of copies of objects. `record`
-        keeps the run as a schedule. `like` plays the same sends and arrivals as another run, at once, under this order
-        and over links that lose nothing. `give` and `take` make and take the state of a site for one that joins; `history`
-        replays the last messages to it instead. `gather`: nobody is named, members `join` and found the group
-        themselves. With `seeds` they do not hear each other by multicast: each is reached at an address, which is its
-        name, and these are known to all. `guard` makes what seals and opens for a member of that name."""
+        """`deliver` is the level at which messages are delivered. `objects` are the objects of the group, as in
+        `inga.join`. `build` replaces the recipe's layers (by a mutation, say). Rows go to `traces`, one for each member; or to
+        a `recording`, which also has the traces of members that join or return later, and of copies of objects. `record`
+        keeps the run as a schedule. `like` replays the sends and arrivals of another run, at once, under this order
+        and over links that lose nothing. `give` and `take` produce and accept the state of an application for a newcomer;
+        `history` replays the last messages to newcomers instead. `gather`: no members are listed; they `join` and found the
+        group themselves. With `seeds` there is no multicast: each member is reached at an address, which is its
+        name, and the addresses in `seeds` are known to all. `guard` makes the guard of the member of a given name, which
+        seals and opens its datagrams."""
         if gather and (names or record):
             raise UsageError("who gathers is not named beforehand, nor is such a run recorded: record=False")
         if seeds is not None and not gather:
@@ -147,16 +148,16 @@ class Sim:
         self._states = (give, take, history) if gives or wants else None
         self.order = recipe.name
         self.seed = seed
-        self.watched = False  # keep receipts, and how much was under way to each member
-        self.outcomes: list[str | None] = []  # of changes asked for: None, or why they did not come about
-        self.asked: list[Site] = []  # whose changes have not ended
-        self.gave_up: list[Site] = []  # who left although others lacked something
-        self.onlookers: list[Onlooker] = []  # who looks at applications
+        self.watched = False  # keep receipts, and the bytes in flight to each member
+        self.outcomes: list[str | None] = []  # of requested changes of order: None, or why they failed
+        self.asked: list[Site] = []  # sites that requested a change which has not ended
+        self.gave_up: list[Site] = []  # sites that left although other members lacked messages
+        self.onlookers: list[Onlooker] = []  # judges of applications
         self.passed: Callable[[Site, View, str], None] | None = (
-            None  # is told of views that they pass, and how
+            None  # called when an application passes a view, with how it did
         )
-        self.may_fail: Callable[[Site, IngaError], bool] | None = None  # says whether an error is no surprise
-        self._recipe = recipe  # the first
+        self.may_fail: Callable[[Site, IngaError], bool] | None = None  # whether an error was to be expected
+        self._recipe = recipe  # of the first view
         self._options = options
         self._datagram_max = datagram_max
         self._late_trace: LateTrace | None = None
@@ -182,14 +183,14 @@ class Sim:
             self.ledger.install(site, view)
         if options.detect is not None or guard is not None:
             for site in self.sites:
-                site.pump()  # who listens for silence, or needs keys, has something to do from the start
-        # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
+                site.pump()  # failure detection and key agreement begin at the start
+        # Flags of concurrency are exact, unless the group ignores them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse
         self.ledger.judges_flags = wanted and not gather and sees_concurrency(self.sites[0].stack)
         if like is not None:
             self._play(like)
 
-    # What there is
+    # Members, results and settings
 
     def __getitem__(self, name: str) -> Site:
         """`sim["alice"]`: the member of that name."""
@@ -230,7 +231,7 @@ class Sim:
 
     @property
     def bytes(self) -> int:
-        """What went over the links; a datagram for everybody counts once."""
+        """Bytes of all datagrams that members sent; a datagram to everybody counts once."""
         return self.network.bytes
 
     @property
@@ -240,7 +241,7 @@ class Sim:
 
     @property
     def guarantees(self) -> tuple[str, ...]:
-        """What is promised of the whole run."""
+        """The guarantees that hold for the whole run."""
         return self.ledger.guarantees
 
     @property
@@ -252,12 +253,12 @@ class Sim:
 
     @property
     def pdus(self) -> dict[str, int]:
-        """Packets sent; one for everybody counts once."""
+        """Packets sent, by kind; a packet to everybody counts once."""
         return packets_sent([site.stack.counts for site in self.sites])
 
     @property
     def recovery(self) -> dict[str, int]:
-        """What was lost, and what members did about it."""
+        """Counts of lost copies and of what members did to recover them."""
         return recovered([{"lost": self.network.lost}, *(site.stack.counts for site in self.sites)])
 
     def deliveries(self) -> list[dict[str, Any]]:
@@ -292,7 +293,7 @@ class Sim:
         caption = f"{self.order}, seed {self.seed}, {self.now:.3f} s: promises {verdict}"
         return html_table(("name", "is", "sent", "taken", "what it took"), rows, caption)
 
-    # What is to happen
+    # Scheduling
 
     def load(self, workload: Workload) -> None:
         """Give every member its sends, spread over virtual time."""
@@ -300,18 +301,18 @@ class Sim:
             site.load(workload, 0.0)
 
     def at(self, time: float, site: Site, act: Callable[[], Any]) -> None:
-        """Let something happen at that time."""
+        """Call `act` at that time."""
         self.timeline.push(time, Site.act, site, act)
 
     def calm(self) -> None:
-        """From now on nothing is lost, doubled or disordered, and applications read what comes."""
+        """End all faults: from now on no datagram is lost, duplicated or reordered, and applications read without long pauses."""
         for site in self.sites:
             site.pause_max = PAUSE_MAX
         self.network.calm()
 
     def join(self, name: str, at: float | None = None, workload: Workload | None = None) -> Site:
-        """Somebody joins, now or at that time, and then has a workload of its own: under a name that is new, or under
-        that of a member that has crashed or left by then."""
+        """Add a member that joins now or at that time, and from then on has a workload of its own. Its name is new, or that
+        of a member that has crashed or left by then."""
         if self.ledger.recorder is not None:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
         refuse_late(find(self.order), self._options.detect)
@@ -339,13 +340,13 @@ class Sim:
         return site
 
     def trace_newcomers(self, trace: LateTrace) -> None:
-        """What makes the trace of a newcomer, once its index is known."""
+        """Set the function that makes the trace of a newcomer once its process number is known."""
         self._late_trace = trace
 
     # Running
 
     def run(self, until: float | None = None) -> None:
-        """Go on until nothing is left to do, or until that time."""
+        """Run until no events are left, or until that time."""
         timeline = self.timeline
         heap = timeline.heap
         events = 0
@@ -368,13 +369,13 @@ class Sim:
         assert not self.finish().broken, f"seed {self.seed}: " + "; ".join(self.oracle.witnesses)
 
     def finish(self) -> Oracle:
-        """The verdict, once the run is over."""
+        """End the run and return the oracle with its verdict."""
         if not self._finished:
             self._finished = True
             self.oracle.finish()
         return self.oracle
 
-    # Who is a member
+    # Membership
 
     def _start(
         self,
@@ -408,7 +409,7 @@ class Sim:
         site.stack.begin(cuts=cuts)
 
     def let_in(self, site: Site, newcomer: Newcomer) -> None:
-        """A newcomer is a member from now on."""
+        """Make a newcomer a member, in the view that admits it."""
         view = newcomer.view
         assert view is not None
         trace = None
@@ -432,18 +433,18 @@ class Sim:
         site.pump()
 
     def site_of(self, person: Member) -> Site:
-        """Where a member is. One that fails and returns is another site; one that was taken for dead and comes back by
-        itself is the same, as another incarnation."""
+        """Return the site of a member. A member that crashes and returns is another site; one that was excluded and rejoins by
+        itself is another incarnation at the same site."""
         namesakes = [site for site in self.sites if site.name == person.name]
         return namesakes[person.incarnation // INCARNATIONS]
 
     def at_address(self, address: str) -> Site | None:
-        """Who is reached there: the last that came of that name."""
+        """Return the site that is reached at an address: the latest site of that name."""
         index = self._names.get(address)
         return None if index is None else self.sites[index]
 
     def change_ended(self, site: Site, why: str | None) -> None:
-        """The change of order that a site asked for has come about, or has not for this reason."""
+        """Note that the change of order which a site requested has ended: `why` is None if it succeeded, else the reason."""
         if site in self.asked:
             self.asked.remove(site)
         self.outcomes.append(why)
@@ -451,7 +452,7 @@ class Sim:
     # The same arrivals, another order
 
     def _play(self, like: "Sim") -> None:
-        """Replay another run's messages on a board, and show the result as if it had run here."""
+        """Replay another run's messages on a board, and take over the result as if it had run here."""
         board = Board(len(self.sites), lossless(self.order), flags=self.ledger.judges_flags)
         board.oracle.promises[0] = self.guarantees
         self.ledger.oracle = board.play(like.schedule)

@@ -1,7 +1,7 @@
 """One member of a group in virtual time: its stack, and an application that sends, reads and leaves.
 
-Each event is one turn of one site: something arrives, a time has come, the application takes what it was given. At
-the end of a turn `pump` does what the stack asks for, as a driver over sockets would.
+Each event is one turn of one site: a datagram arrives, a timer fires, or the application takes a delivery. At
+the end of a turn `pump` does what the stack requests, as a driver over sockets would.
 """
 
 from collections import deque
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from inga.sim.simulator import Sim
 
 PAUSE_MAX = 0.005
-"""Seconds a delivery waits in the queue of the application, at most."""
+"""The most seconds that a delivery waits in the queue of the application, unless the application is slow or stopped."""
 
 LINGER = 300.0
-"""Seconds that one who leaves waits for the others to have all it sent: many, as some networks are slow."""
+"""The most seconds that a leaving member waits until the others have all it sent: many, as some networks are slow."""
 
 FAREWELL = 30.0
-"""Seconds that it then waits for them to know that it has left: one that leaves at the same time may not say so."""
+"""The most seconds that it then waits until they know that it has left: a member that leaves at the same time may not answer."""
 
 LOOKS_AGAIN = 0.02
-"""Seconds after which one who leaves looks again whether they have."""
+"""Seconds between two looks of a leaving member at whether the others have all it sent, or know that it has left."""
 
 React = Callable[[Delivery], bytes | None]
 
@@ -49,7 +49,7 @@ React = Callable[[Delivery], bytes | None]
 class Site:
     """One member: its stack, its application, and what that has seen."""
 
-    stack: Stack  # once it is a member
+    stack: Stack  # set once it is a member
 
     def __init__(
         self,
@@ -59,44 +59,44 @@ class Site:
         newcomer: Newcomer | None = None,
     ) -> None:
         self.index = index  # among all sites
-        self.number = -1  # by which the oracle knows it; another one for each incarnation
+        self.number = -1  # the oracle's number of this member; another one for each incarnation
         self.name = name
-        self.newcomer = newcomer  # as long as it is no member
-        self.view: View | None = None  # the last one we have seen installed
+        self.newcomer = newcomer  # as long as it is not a member
+        self.view: View | None = None  # the last one that we have seen installed
         self.before: View | None = None  # and the one before it
         self.react: React | None = None
         self.taken: list[Delivery] = []
-        self.items: list[View | Incident] = []  # what came besides messages
+        self.items: list[View | Incident] = []  # views and incidents that were delivered
         self.sim = sim
         self._timeline = sim.timeline
-        self.queue: deque[tuple[int, Batch | View]] = deque()  # and the number that we had when it came
+        self.queue: deque[tuple[int, Batch | View]] = deque()  # each with our `number` when it was delivered
         self.states: SiteStates | None = (
-            None  # what its application gives to those who join, and takes as one
+            None  # the states that its application gives to newcomers, and takes as one
         )
-        self.waiting: deque[tuple[list[bytes], int | None]] = deque()  # sends the flow window keeps out
-        self.taking = False  # a take is due
+        self.waiting: deque[tuple[list[bytes], int | None]] = deque()  # sends that flow control holds back
+        self.taking = False  # a take is scheduled
         self.wake: float | None = None  # when a tick is due
-        self.answers: deque[tuple[int, int | None]] = deque()  # sends that wait for something to answer
+        self.answers: deque[tuple[int, int | None]] = deque()  # sends that wait for a message to answer
         self.receipts: list[tuple[int, Receipt]] = []  # of each message it sent
         self.owed = self.owed_most = (
-            0  # bytes others sent to it and it has not taken: now, and at most so far
+            0  # bytes that others sent to it and it has not taken: now, and the most so far
         )
         self.is_open = False  # its gate
-        self.loose: set[int] = set()  # packets that came through the open gate and are not taken yet
-        self.pause_max = PAUSE_MAX  # seconds a delivery waits for the application, at most
+        self.loose: set[int] = set()  # packets that passed the open gate and are not taken yet
+        self.pause_max = PAUSE_MAX  # the most seconds that a delivery waits for the application
         self.reads_at = 0.0  # when the application reads again
-        self.starts_at = 0.0  # nobody is here before
-        self.awake_at = 0.0  # when anything reaches this member again
-        self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
-        self.has_left = False  # or was never let in, or has crashed
+        self.starts_at = 0.0  # when its process starts
+        self.awake_at = 0.0  # until then the member is paused: no event reaches it
+        self.leaves_by: float | None = None  # it is leaving, and waits for the others until then
+        self.has_left = False  # it left, crashed, failed, or was never admitted
         self.waited_in = 0  # views in which it waited for a state, so that it read nothing
         self.has_crashed = False
-        self.has_failed = False  # it cannot go on, and leaves for that reason
-        self.ended_at = inf  # when the one or the other was
-        self.excluded: Excluded | None = None  # with which error its member ended
-        self.is_excluded = False  # it was taken for one that has failed
+        self.has_failed = False  # its stack failed, and it leaves for that reason
+        self.ended_at = inf  # when it left or crashed
+        self.excluded: Excluded | None = None  # the error with which its membership ended
+        self.is_excluded = False  # the others excluded it
 
-    # What it is asked to do
+    # Actions
 
     @property
     def texts(self) -> list[str]:
@@ -104,17 +104,17 @@ class Site:
         return [bytes(delivery.data).decode(errors="replace") for delivery in self.taken]
 
     def stats(self) -> Stats:
-        """All that is known about the group here and now, as `group.stats()` has it; there are no sockets to count at."""
+        """Return a snapshot of the group as this member sees it, like `group.stats()`, without the counts of sockets."""
         state = "failed" if self.is_excluded else "closed" if self.has_left else None
         return snapshot(self._member(), group="sim", now=self._timeline.now, state=state)
 
     @property
     def is_member(self) -> bool:
-        """Whether it is in the group and stays there."""
+        """Whether it is in the group and is not leaving."""
         return self.newcomer is None and self.leaves_by is None and not self.has_left
 
     def members(self, sites: int) -> int:
-        """A bit set of sites as one of members of the view in force here."""
+        """Convert a bit set of sites to a bit set of members of the view in force here."""
         members = enumerate(self.stack.view.members)
         return sum(1 << i for i, person in members if sites >> self.sim.site_of(person).index & 1)
 
@@ -124,21 +124,21 @@ class Site:
         self.pump()
 
     def say(self, size: int, dst: int | None, count: int = 1, *, waits: bool = False) -> None:
-        """Send a message of that size now, to a bit set of members, or several at once, as `send_many` does. `waits`: it
-        leaves in one turn with what comes next."""
+        """Send `count` messages of that size now, in one call as `send_many` does, to a bit set of sites. `waits`: they
+        leave in one turn with what is sent next."""
         self.waiting.append(([b"." * (size - HEADER)] * count, dst))
-        if waits:  # if nothing comes, it leaves at the end of this moment
+        if waits:  # if nothing follows, they leave at the end of this moment
             self._timeline.push(self._timeline.now, Site.act, self, self.pump)
         else:
             self.pump()
 
     def answer(self, size: int, dst: int | None, gives_up: float) -> None:
-        """Send a message with the next one that is taken as its cause; after a while without."""
+        """Send a message when the next message is taken, so that this is its cause; at the latest after `gives_up` seconds."""
         self._answer((size, dst))
         self._timeline.push(self._timeline.now + gives_up, Site._give_up, self, (size, dst))
 
     def load(self, workload: Workload, at: float) -> None:
-        """Plan sends from that time on."""
+        """Schedule the sends of a workload from that time on."""
         timeline = self._timeline
         for gap, answers in workload.plan(timeline.rng):
             at += gap
@@ -150,7 +150,7 @@ class Site:
                 timeline.push(at, Site._say, self, planned)
 
     def use(self, order: str) -> None:
-        """Ask for another order in the whole group."""
+        """Request another order for the whole group."""
         recipe = find(order)
         sim = self.sim
         before = len(sim.outcomes)
@@ -161,22 +161,22 @@ class Site:
         self.pump()
 
     def gate(self, state: str) -> None:
-        """`open` or `closed`: whether anything is held here."""
+        """Open or close this member's gate: `state` is `open` or `closed`. While it is open, no message is held here."""
         self._member().gate(state, now=self._timeline.now)
         self.is_open = state == "open"
         self.sim.ledger.gate()
         self.pump()
 
     def go_on(self) -> None:
-        """A person decides to do without those who are missing."""
+        """Let a paused part of the group go on without the missing members, as `group.go_on()` does when a person decides so."""
         stack = self._member()
         stack.advance(self._timeline.now)
         session_of(stack).go_on()
         self.pump()
 
     def leave(self) -> None:
-        """Send nothing more, and go once everybody else was heard and has everything, as a group does that is closed. Who is
-        no member yet says that it does not want to be one."""
+        """Send nothing more, and leave once all other members were met and have everything, like a group that is closed. A
+        newcomer withdraws its request for admission."""
         if self.newcomer is not None:
             for address, datagram in self.newcomer.goodbye():
                 self.sim.network.ask(self, address, datagram)
@@ -190,25 +190,25 @@ class Site:
         self.pump()
 
     def crash(self) -> None:
-        """It stops in the middle of whatever it does, and nobody is told."""
+        """Stop at once, without a goodbye."""
         if self.number >= 0:
             self.sim.oracle.crash(self.number)
         self.has_crashed = True
         self._end()
 
     def pause(self, seconds: float) -> None:
-        """Nothing happens here for a while, as on a machine that is overloaded; then everything at once."""
+        """Process no events for a while, as on an overloaded machine; then all that were due meanwhile, at once."""
         self.awake_at = max(self.awake_at, self._timeline.now + seconds)
 
     def stop_reading(self, seconds: float) -> None:
-        """The application has something else to do."""
+        """Let the application read nothing for a while."""
         self.reads_at = max(self.reads_at, self._timeline.now + seconds)
 
     # Objects
 
     @property
     def objects(self) -> ObjectOrder:
-        """The layer that has this member's objects."""
+        """The layer that hosts this member's objects."""
         order = self._member().layer("object")
         if not isinstance(order, ObjectOrder):
             raise UsageError(
@@ -217,7 +217,7 @@ class Site:
         return order
 
     def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Root:
-        """Call a method of an object, or of several; what this gives has the outcome once the run is over."""
+        """Call a method of an object, or of several. The returned transaction has the outcome once the run is over."""
         call = self.objects.host.calling.check(SYNCHRONOUS, target, op, args, named)
         return self.begin(lambda ctx: ctx.make(call))
 
@@ -241,7 +241,7 @@ class Site:
     # Events
 
     def arrive(self, datagram: tuple[bytes, str]) -> None:
-        """A copy of a datagram, and who sent it."""
+        """Process the arrival of a datagram: its bytes and its sender."""
         newcomer = self.newcomer
         if newcomer is not None:
             if self._timeline.now < self.starts_at:
@@ -254,11 +254,11 @@ class Site:
         self.pump()
 
     def act(self, what: Callable[[], Any]) -> None:
-        """Something that was planned from outside."""
+        """Run an action that was scheduled from outside, with `Sim.at`."""
         what()
 
     def knock(self, due: float) -> None:
-        """One who wants to join asks everybody, until it is let in or refused."""
+        """Let a newcomer ask for admission; it repeats this until it is admitted or refused."""
         newcomer = self.newcomer
         if newcomer is None or self.wake != due:
             return
@@ -267,12 +267,12 @@ class Site:
         self._ask(newcomer)
 
     def _transmit(self, sends: Iterable[tuple[Address, Datagram]]) -> None:
-        """As one that is no member yet."""
+        """Transmit datagrams of a newcomer."""
         for address, datagram in sends:
             self.sim.network.ask(self, address, datagram)
 
     def _ask(self, newcomer: Newcomer) -> None:
-        """It is a member, was refused, or asks again when it wants to."""
+        """Make the newcomer a member if it was admitted, end it if it was refused; else schedule when it asks again."""
         if newcomer.view is not None:
             self.sim.let_in(self, newcomer)
         elif newcomer.refused is not None:
@@ -282,7 +282,7 @@ class Site:
             self._timeline.push(self.wake, Site.knock, self, self.wake)
 
     def _fail(self) -> None:
-        """It cannot go on, and says so, as a group does that is closed for it."""
+        """Leave because the stack has failed, with a goodbye, like a group that is closed by an error."""
         self.has_failed = True
         self.sim.oracle.crash(self.number)
         self.waiting.clear()
@@ -302,13 +302,13 @@ class Site:
         self.answers.append(planned)
 
     def _give_up(self, planned: tuple[int, int | None]) -> None:
-        """Nothing came to be answered: send all the same."""
+        """Send an answer that has found no message to answer."""
         if planned in self.answers:
             self.answers.remove(planned)
             self.say(*planned)
 
     def _part(self, _: None) -> None:
-        """One who leaves looks whether it may, says goodbye, and is gone when everybody knows."""
+        """Let a leaving member say goodbye once all others have what it sent, and end once they know that it has left."""
         stack, timeline, sim = self.stack, self._timeline, self.sim
         assert self.leaves_by is not None
         if not stack.leaving:
@@ -337,7 +337,7 @@ class Site:
         self.pump()
 
     def _take(self, _: None) -> None:
-        """The application begins the oldest batch of its queue."""
+        """Let the application take the oldest batch or view of its queue."""
         self.taking = False
         number, batch = self.queue[0]
         if isinstance(batch, View):
@@ -363,14 +363,14 @@ class Site:
         self.pump()
 
     def skip_to(self, view: View) -> None:
-        """What was delivered before this view is part of a state that the application has taken."""
+        """Drop from the queue what was delivered before this view: it is part of a state that the application has taken."""
         while self.queue[0][1] is not view:
             number, batch = self.queue.popleft()
             if isinstance(batch, Batch):
                 self._begin(number, batch)
 
     def _begin(self, number: int, batch: Batch) -> None:
-        """The application begins a packet, or knows of it by a state that it took."""
+        """Note that the application has taken a packet, itself or as part of a state."""
         if batch.sender != self.name:
             self.owed -= sum(map(len, batch.payloads))
         loose = id(batch) in self.loose
@@ -381,7 +381,7 @@ class Site:
     # Effects
 
     def pump(self) -> None:
-        """Send what the window lets through, then act on everything the stack wants."""
+        """Send what the window admits, then carry out everything that the stack requests."""
         if self.newcomer is not None:
             return
         stack, timeline, sim = self.stack, self._timeline, self.sim
@@ -392,7 +392,7 @@ class Site:
             texts, sites = self.waiting.popleft()
             dst = None if sites is None else self.members(sites)
             if dst == 0:
-                continue  # those whom it was for are gone
+                continue  # all its destinations are gone
             sent = [sim.ledger.send(self, data, dst) for data in texts]
             receipt = stack.send_many([payload for _, payload, _ in sent], dst, now=now)
             for message, payload, audience in sent:
@@ -438,14 +438,14 @@ class Site:
             self.pump()
 
     def _owe(self, audience: int, size: int) -> None:
-        """So much more is under way to these; what one sends to oneself is one's own affair."""
+        """Count bytes that are in flight to the members in `audience`; those that a member sends to itself do not count."""
         for target in self.sim.sites:
             if target is not self and target.number >= 0 and audience >> target.number & 1:
                 target.owed += size
                 target.owed_most = max(target.owed_most, target.owed)
 
     def _installed(self) -> None:
-        """A view was installed here: what is sent from now on goes to its members."""
+        """Note that a view was installed here: from now on sends go to its members."""
         sim, view = self.sim, self.stack.view
         self.before, self.view = self.view, view
         sim.ledger.install(self, view)

@@ -1,4 +1,4 @@
-"""The state of an application in virtual time: drawn from one site at a cut, and taken by another that joined there."""
+"""The transfer of application states in virtual time: drawn from one site at a cut, and taken by a newcomer that joined there."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from inga.sim.site import Site
 
 SiteGives = Callable[["Site"], Iterable[bytes]]
-"""Makes the state of a site, in chunks."""
+"""Returns the state of a site's application, in chunks."""
 
 SiteTakes = Callable[["Site", bytes], None]
-"""Takes the state of another site."""
+"""Lets a site's application take the state of another."""
 
 
 class SiteStates:
-    """What the application of one site does about states."""
+    """Gives and takes states on behalf of the application of one site, as `net` does for `on_state_request` and `on_state`."""
 
     def __init__(
         self, site: "Site", give: SiteGives | None, take: SiteTakes | None, history: int | float | None
@@ -36,7 +36,8 @@ class SiteStates:
         self._sources: dict[OutgoingState, Iterator[bytes]] = {}
 
     def pass_by(self, view: View) -> bool:
-        """The application has taken everything before this view; whether it goes on now."""
+        """Note that the application has taken everything before this view. Return whether it goes on now, or has to wait for a
+        state or until its own state is drawn."""
         transfer, place, how = self.transfer, view, "went"
         if transfer.waits_at(view):
             return False
@@ -55,13 +56,13 @@ class SiteStates:
         return goes_on
 
     def sent(self, payload: bytes) -> None:
-        """The application has sent something to all."""
+        """Note that the application has sent a message to all members."""
         site, stack = self._site, self._site.stack
         if self.history is not None and not site.sim.ledger.echoes(stack.view):
             self.history.sent(site.name, stack.me, stack.view.number, [payload], stack.now)
 
     def follow(self, items: Iterable[Batch | View | Incident]) -> None:
-        """This was delivered."""
+        """Note what was delivered."""
         if self.history is not None:
             self.history.follow(items, self._site.stack.now)
 
@@ -86,6 +87,6 @@ class SiteStates:
                 else:
                     self.transfer.put(outgoing, chunk)
                 if self._site.reads_at > self._site.sim.now:
-                    break  # the application does something else meanwhile
+                    break  # the application pauses
         except Exception as error:
             self.transfer.refuse(outgoing, repr(error))

@@ -1,8 +1,8 @@
-"""What one seed of the swarm is: a small group, its settings, and everything that happens to it.
+"""Plans of the swarm. A seed determines a plan: a small group, its settings, and everything that happens to it.
 
 Bugs hide where features meet, and a run that has all of them at once hides some behind others. So each seed draws a
-random *set* of features, each in or out, and then what happens with those. A plan is data: it can be shrunk by leaving
-things out, and told as one line of text that plays it again.
+random *set* of features, each in or out, and then the actions that these allow. A plan is data: it can be shrunk by leaving
+things out, and printed as one line of text from which it can be played again.
 
 From Groce et al., "Swarm testing", ISSTA 2012.
 """
@@ -35,13 +35,13 @@ CHANGING = ("none", "fifo", "vector", "relay", "co", "sco", "object", "total")
 """Orders that a group can change between, and that members join, leave and fail in."""
 
 CARRIED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object")
-"""The same on another wire: where failures are detected, that is. Otherwise members only leave."""
+"""Orders over ReMIOP. With failure detection, groups can do the same with these; without it, members can only leave."""
 
 FIXED = ("miop+acks",)
-"""Nobody joins, and no order follows another."""
+"""Orders with which members cannot join and the order cannot change."""
 
 ORDERS = (*CHANGING, *CHANGING, *CHANGING, *CARRIED, *FIXED)
-"""Those that more can be done with come more often."""
+"""The orders to draw from. Those that allow more are drawn more often."""
 
 FEATURES = tuple(
     "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
@@ -50,67 +50,68 @@ FEATURES = tuple(
 )
 
 BUSY = (0.05, 0.2, 1.0)
-"""Seconds of virtual time within which everything happens: at once, or after one another."""
+"""Seconds of virtual time within which all actions happen: nearly at once, or one after another."""
 
 FAULTS_END = 2.0
-"""When the network becomes calm, and applications read what comes."""
+"""Seconds after which the network becomes calm, and applications read without long pauses."""
 
 GATHERS = 0.2
-"""Of seeds in which members can join, those in which nobody is named and the group founds itself."""
+"""The share of plans in which no members are listed and the group founds itself, of those in which members can join."""
 
 SEVERED = 0.2
-"""Of seeds in which members listen for silence, those in which two of them have no way to each other."""
+"""The share of plans in which nothing passes between two members, of those with failure detection."""
 
 SECURED = 0.2
-"""Of seeds in which members can join and few are there, those in which the group has a secret."""
+"""The share of plans with a secured group, of those with a small group that members can join."""
 
 FOLLOWED = 0.4
-"""Of plans in which a member dies, those in which others follow it."""
+"""The share of plans in which further members crash soon afterwards, of those in which a member crashes."""
 
 SHARED = 0.2
-"""Of seeds in which members can join and few are there, those whose applications give those who join a state, or the
-last messages."""
+"""The share of plans whose applications give newcomers a state or the last messages, of those with a small group that members can
+join."""
 
 RELUCTANT = 0.4
-"""Of those with a state, those in which some applications raise or pause while theirs is drawn."""
+"""The share of plans in which some applications raise or pause while their states are drawn, of those with a state."""
 
 HOSTING = ("object", "total", "remiop+object", "remiop+total")
 """Orders that have objects."""
 
 HOSTED = 0.3
-"""Of seeds with such an order, those in which members call objects."""
+"""The share of plans in which members call objects, of those with such an order."""
 
 TOGETHER = 0.5
-"""Of sends of several messages, those that are one call."""
+"""The share of sends that are one call, of those with several messages."""
 
 SENDS = ("send", "send_first", "send_many", "answer")
-"""What an application does to send something."""
+"""Actions by which an application sends messages."""
 
 GOING = ("crash", "leave", "pause")
-"""What keeps a member from being there."""
+"""Actions after which a member is not present, for a while or for ever."""
 
 CHANGES_WITHIN = 0.1
-"""Seconds that a change of the view may take."""
+"""Seconds that a view change may take."""
 
 GATHER_MAX = 8
-"""Members that gather: of more each run would take minutes, as all speak all the time to be heard."""
+"""The most members of a group that gathers: with more, each run would take minutes, as all members send heartbeats all the time."""
 
 GATHERING = 1.0
-"""Seconds by which all faults end later there: it takes so long at most until there is a group to which things happen."""
+"""Seconds by which faults end later in such plans: by then at the latest there is a group to which things can happen."""
 
 FLOOD = 2.5
-"""Seconds for which a member does not read when everybody sends as much as they can."""
+"""Seconds for which a member does not read in a flood, when all members send as much as they can."""
 
 FLOODS = (300, None, 60)
-"""What each sends then, several times: its size, to all, and how many."""
+"""A send in a flood, of which each member makes several: size, to all, number of messages."""
 
 GIVES_UP = 0.3
-"""Seconds after which a send that was to answer something leaves without."""
+"""Seconds after which a send that waits for a message to answer leaves without one."""
 
 
 class Action(NamedTuple):
     """Something that a member, its application or its network does. `argument` depends on what that is:
-    of sends (size, destinations as indices or None, how many), of `use` and `gate` a word, else seconds."""
+    for sends (size, destinations as indices or None, how many), for `use` the order, for `gate` its state, for `call` (kind, object,
+    other object, amount), else seconds."""
 
     at: float
     who: int
@@ -124,7 +125,7 @@ class Plan:
 
     order: str
     members: int  # at the start
-    seed: int = 0  # of the network and of everything random in the protocols
+    seed: int = 0  # of the simulator: for the network and for randomness in the protocols
     actions: tuple[Action, ...] = ()
     deliver: str | None = None
     echo: bool = False
@@ -135,36 +136,36 @@ class Plan:
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
-    delay: float = 0.01  # at most
+    delay: float = 0.01  # the longest of a link
     datagram: int = 60 * 1024
     window: int = 1 << 20
     queue: int = 16 << 20
-    option: tuple[tuple[str, Any], ...] = ()  # of the order's own
-    detect: float | None = None  # silence that a member is forgiven
-    rejoin: bool = False  # who was excluded comes back
-    partition: str | None = None  # which parts of a group go on
+    option: tuple[tuple[str, Any], ...] = ()  # options of the order's own
+    detect: float | None = None  # seconds of silence after which a member counts as failed; None: never
+    rejoin: bool = False  # excluded members rejoin by themselves
+    partition: str | None = None  # which parts of a group that is cut go on
     slow: str = "wait"  # what becomes of members that hold up the others
     patience: float = PATIENCE  # after so many seconds
     gather: bool = (
-        False  # nobody is named: members start, at once unless they join later, and found the group
+        False  # no members are listed: they start, at once unless they join later, and found the group
     )
     severed: tuple[
         tuple[int, int], ...
-    ] = ()  # ways from one member to another on which nothing passes, for ever
-    seeds: int = 0  # of so many it is known where they are, and nobody hears others by multicast
+    ] = ()  # links, from one member to another, over which nothing ever passes
+    seeds: int = 0  # if not 0: no multicast, and the addresses of the first so many members are known
     secured: bool = False  # members share a secret
     forged: int = (
-        0  # datagrams of a stranger that hears everything, and has no keys but those of members that are gone
+        0  # datagrams of an attacker that reads everything and has only the keys of members that are gone
     )
-    state: tuple[int, int, int] | None = None  # of applications, as `StatePlan` has it
+    state: tuple[int, int, int] | None = None  # the fields of `StatePlan`
     reluctant: tuple[
         tuple[int, str, int], ...
-    ] = ()  # whose applications do not simply give a state, as `Reluctance` has it
-    objects: tuple[tuple[int, ...], ...] = ()  # the members that have a copy of each; none are named: all
-    history: int | float | None = None  # messages, or seconds of them, that a newcomer is told
+    ] = ()  # members whose applications raise or pause, with the fields of `Reluctance`
+    objects: tuple[tuple[int, ...], ...] = ()  # for each tally, the members that have a copy; empty: all have
+    history: int | float | None = None  # how many last messages a newcomer gets, or of how many seconds
 
     def __str__(self) -> str:
-        """One line from which `parse` makes the same plan: what differs from the defaults."""
+        """Return one line from which `parse` makes the same plan: the fields that differ from their defaults, as JSON."""
         told = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = {field.name: field.default for field in fields(self)}
         return dumps({name: value for name, value in told.items() if value != plain[name]})
@@ -180,19 +181,19 @@ class Plan:
 
     @property
     def newcomers(self) -> list[int]:
-        """Those who join later."""
+        """The members that join later, as indices."""
         return sorted({action.who for action in self.actions if action.do == "join"})
 
     @property
     def starts(self) -> dict[int, float]:
-        """When those start who have to find the group."""
+        """By index, the times at which processes start that have to find the group."""
         starts = dict.fromkeys(range(self.members), 0.0) if self.gather else {}
         joins = [action for action in self.actions if action.do == "join"]
         return starts | {each.who: each.at for each in joins if self.gather or each.who >= self.members}
 
     @property
     def faults_end(self) -> float:
-        """When the network becomes calm, and applications read what comes."""
+        """The time at which the network becomes calm, and applications read without long pauses."""
         return FAULTS_END + GATHERING * self.gather
 
     def _has(self, do: str) -> bool:
@@ -206,7 +207,7 @@ class Plan:
             deliver=self.deliver,
             greet=self.greet
             or self.gather
-            or self._has("leave"),  # who was never heard of is left without notice
+            or self._has("leave"),  # otherwise a member that was never met could leave unnoticed
             queue_max=self.queue,
             protocol=dict(self.option),
             detect=self.detect,
@@ -218,7 +219,7 @@ class Plan:
         )
 
     def sim(self) -> Sim:
-        """The group, with everything that is to happen."""
+        """Return the group, with all actions of the plan scheduled."""
         faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
         people = () if self.gather else member_names(self.members)
         traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
@@ -263,12 +264,12 @@ class Plan:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as they come from JSON are tuples in a plan."""
+    """Convert lists, as JSON has them, to tuples, as a plan has them."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 class _Play:
-    """Does what a plan says, as far as it makes sense when its time has come."""
+    """Carries out the actions of a plan, each at its time if it makes sense then."""
 
     def __init__(self, sim: Sim, plan: Plan, tills: Tills | None) -> None:
         self._sim = sim
@@ -293,7 +294,7 @@ class _Play:
                 sim.at(action.at, site, partial(act, action, site))
 
     def _return(self, action: Action, site: Site) -> None:
-        """One that is gone comes back; whatever it was still to do is not done."""
+        """Let a crashed member return. The plan's remaining actions of its earlier process are not carried out."""
         if site.has_crashed and self._sites[action.who] is site:
             self._sites[action.who] = self._sim.join(site.name)
 
@@ -310,10 +311,10 @@ class _Play:
             case do if do in SENDS:
                 self._send(action, site)
             case "use" | "gate":
-                with suppress(UsageError):  # it has asked already, or its order has nothing of that kind
+                with suppress(UsageError):  # a request of its is pending, or the order does not allow this
                     getattr(site, action.do)(action.argument)
             case "leave":
-                # Without their relay the others could not go on.
+                # Without the relay the others could not go on.
                 if (site.index or not self._relays) and (self._plan.detect is None or self._was_met(site)):
                     site.leave()
             case "crash":
@@ -329,11 +330,11 @@ class _Play:
                 site.pause_max = action.argument
 
     def _do_outside(self, action: Action, site: Site) -> None:
-        """The same of one that is in no view yet."""
+        """Carry out an action of a process that is in no view yet."""
         has_started = site.starts_at <= self._sim.now and not site.has_left
         match action.do:
             case do if do in SENDS:
-                self._send(action, site)  # once it is in one
+                self._send(action, site)  # the message leaves once the process is in a view
             case "leave" if has_started and self._plan.detect is not None:
                 site.leave()
             case "crash" if has_started and self._plan.detect is not None:
@@ -344,19 +345,20 @@ class _Play:
                 site.pause(action.argument)
 
     def _was_met(self, site: Site) -> bool:
-        """Whether anybody knows that it was there: a founder that greets and was never heard is waited for."""
+        """Whether some other member has met it. If members greet, the others wait for a founder that they have never met, so it must
+        not leave or crash before."""
         if self._plan.gather:
-            return True  # who was let in is waited for like anybody
+            return True  # every member of a view was admitted, so all know of it
         others = [each.stack for each in self._sim.sites if each.is_member and each is not site]
         if not site.stack.layer("session").presence.greets:  # type: ignore[union-attr]
             return True
         return any(stack.view.index(site.stack.member) in stack.met for stack in others)
 
     def _part(self, site: Site, seconds: float) -> None:
-        """Nothing passes for a while between this site and some, and the others."""
+        """Cut the network for a while: this site and about a third of all in one part, the others in the other."""
         sim = self._sim
         if self._relays:
-            return  # without their relay the others could not go on
+            return  # without the relay the others could not go on
         sites = [each for each in sim.sites if not each.has_left]
         here = [each for each in sites if each is site or each.index % 3 == site.index % 3]
         sim.network.part(here, [each for each in sites if each not in here])
@@ -388,9 +390,9 @@ def plan(
     states: bool = False,
     objects: bool = False,
 ) -> Plan:
-    """What a seed stands for. With `forged` it is a secured group whose datagrams somebody forges, unless it
-    cannot be secured or is very large; with `states` newcomers get a state, unless nobody can join; with `objects` members call
-    some, if the order has any."""
+    """Return the plan of a seed. With `forged` the group is secured and an attacker forges datagrams, unless the group cannot be
+    secured or is very large; with `states` newcomers get a state or the last messages, unless no member can join or the group is very
+    large; with `objects` members call objects, if the order has any and the group is not very large."""
     drawn = _followed(_plan(seed, orders), Random(f"follow {seed}"))
     drawn = _together(drawn, Random(f"together {seed}"))
     drawn = _secured(drawn, Random(f"secure {seed}"), forged)
@@ -400,7 +402,7 @@ def plan(
 
 
 def _secured(drawn: Plan, rng: Random, forged: bool) -> Plan:
-    """The same with a secret, and perhaps somebody who forges datagrams."""
+    """Return the plan with a secret, and perhaps an attacker that forges datagrams."""
     if (
         drawn.order not in CHANGING
         or drawn.members > GATHER_MAX
@@ -411,7 +413,7 @@ def _secured(drawn: Plan, rng: Random, forged: bool) -> Plan:
 
 
 def _shared(drawn: Plan, rng: Random, states: bool) -> Plan:
-    """The same with applications that give a state to those who join, or the last messages."""
+    """Return the plan with applications that give newcomers a state, or the last messages."""
     pick, chance = rng.choice, rng.random()
     if not _can_join(drawn) or drawn.members > GATHER_MAX or chance >= (1 if states else SHARED):
         return drawn
@@ -423,19 +425,19 @@ def _shared(drawn: Plan, rng: Random, states: bool) -> Plan:
 
 
 def _given_reluctantly(drawn: Plan, rng: Random) -> Plan:
-    """The same, but some applications raise while their state is drawn, or pause."""
+    """Return the plan with some applications that raise while their state is drawn, or pause."""
     if drawn.state is None or rng.random() >= RELUCTANT:
         return drawn
     pick, people = rng.choice, range(max([drawn.members - 1, *drawn.newcomers]) + 1)
     if 0 < drawn.seeds < len(people):
-        return drawn  # one whose address alone is known might end without a state, and parts never hear of each other
+        return drawn  # if a member whose address is known failed for lack of a state, parts might never find each other
     who = sorted(rng.sample(people, min(len(people), pick((1, 1, 2, len(people))))))
     how = [(each, pick(("once", "always", "pauses")), pick((0, 1, 3, 20))) for each in who]
     return replace(drawn, reluctant=tuple(how))
 
 
 def _hosting(drawn: Plan, rng: Random, objects: bool) -> Plan:
-    """The same with objects that members call. The group keeps to orders that have some."""
+    """Return the plan with objects that members call, and changes of the order only to others that have objects."""
     pick, chance = rng.choice, rng.random()
     if drawn.order not in HOSTING or drawn.members > GATHER_MAX or chance >= (1 if objects else HOSTED):
         return drawn
@@ -454,7 +456,7 @@ def _hosting(drawn: Plan, rng: Random, objects: bool) -> Plan:
     some = tuple(sorted(rng.sample(people, rng.randint(1, min(3, len(people))))))
     copies = pick((((),), ((), ()), ((), some), (some,)))
     actions.sort(key=lambda action: (action.at, action.who))
-    # Traces of copies belong to recordings, which are files.
+    # Only recordings, which are files, have traces of copies.
     return replace(drawn, actions=tuple(actions), objects=copies, traced=False)
 
 
@@ -463,7 +465,8 @@ def _can_join(drawn: Plan) -> bool:
 
 
 def _visited(drawn: Plan, rng: Random) -> Plan:
-    """The same, but often one joins, and somebody goes just then: perhaps one who gives it what it lacks."""
+    """Return the plan, mostly with one more newcomer, and others that die, leave, pause or are cut off just then: perhaps the member
+    that gives the newcomer its state."""
     pick, actions = rng.choice, list(drawn.actions)
     at, people = (
         drawn.faults_end * rng.random() * pick((0.2, 1.0)),
@@ -473,7 +476,7 @@ def _visited(drawn: Plan, rng: Random) -> Plan:
         return drawn
     actions.append(Action(round(at, 4), people, "join"))
     going = ["pause", *(("crash", "leave", "part") if drawn.detect is not None else ())]
-    # Elsewhere somebody has to be there all the time.
+    # In groups that are severed or know few addresses, some members have to be present all the time.
     if not drawn.severed and not drawn.seeds and rng.random() < 0.7:
         for _ in range(pick((1, 1, 2))):
             do, who = pick(going), rng.randrange(people + 1)
@@ -481,27 +484,27 @@ def _visited(drawn: Plan, rng: Random) -> Plan:
             actions.append(Action(round(at + rng.random() * pick((0.05, 0.5)), 4), who, do, argument))
     option = dict(drawn.option)
     if option.get("capacity"):
-        option["capacity"] = max(option["capacity"], people + 1)  # a message of each member is the least
+        option["capacity"] = max(option["capacity"], people + 1)  # at least a message of each member
     actions.sort(key=lambda action: (action.at, action.who))
     return replace(drawn, actions=tuple(actions), option=tuple(option.items()))
 
 
 def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
     drawn = _Draw(Random(seed), seed, orders).plan()
-    rng = Random(f"gather {seed}")  # of its own: seeds in which nobody gathers mean what they meant before
+    rng = Random(f"gather {seed}")  # a generator of its own: other seeds keep their meaning
     gathers = drawn.order in CHANGING and drawn.members <= GATHER_MAX and rng.random() < GATHERS
     if gathers:
         return _gathered(drawn, rng)
     rng = Random(f"sever {seed}")
-    # On other wires nothing goes round: what a receiver has reaches its sender directly, or not at all.
+    # On other wire formats no datagram takes a detour: acknowledgements reach the sender directly, or not at all.
     is_watched = drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
     is_watched = is_watched and drawn.order in CHANGING
     return _severed(drawn, rng) if is_watched and rng.random() < SEVERED else drawn
 
 
 def _followed(drawn: Plan, rng: Random) -> Plan:
-    """The same, but where a member dies others may do so just when the view changes without it. Where somebody has to be
-    there all the time, as in groups that are severed or know few places, nobody follows."""
+    """Return the plan, sometimes with further members that crash during the view change after a crash. Groups that are severed or
+    know few addresses are left as they are, since some of their members have to be present all the time."""
     deaths = [action for action in drawn.actions if action.do == "crash"]
     is_free = drawn.detect is not None and drawn.members > 2 and not drawn.severed and not drawn.seeds
     if not is_free or not deaths or rng.random() >= FOLLOWED:
@@ -515,14 +518,14 @@ def _followed(drawn: Plan, rng: Random) -> Plan:
 
 
 def _edge(order: str, datagram: int, people: int) -> int:
-    """Bytes of a message, about, that just fills a datagram."""
+    """Return about how many bytes a message has that just fills a datagram."""
     room = datagram if order in CHANGING else 1472
     return room - min(HEADER_MAX + 6 * people, room // 2)
 
 
 def _together(drawn: Plan, rng: Random) -> Plan:
-    """The same, but now and then several messages are sent in one call, some of them right after another one, in one turn. That
-    is about as large as a datagram or several, and perhaps for somebody else."""
+    """Return the plan with some sends of several messages in one call, some of these right after another message in the same
+    turn, which about fills one or several datagrams and may have another destination."""
     people, actions = drawn.members + len(drawn.newcomers), list[Action]()
     edge = _edge(drawn.order, drawn.datagram, people)
     for action in drawn.actions:
@@ -539,8 +542,8 @@ def _together(drawn: Plan, rng: Random) -> Plan:
 
 
 def _severed(drawn: Plan, rng: Random) -> Plan:
-    """The same, but nothing ever passes between two members, in one direction or both. Somebody is there all the time that
-    hears both: the first member, which leads, or in larger groups all but the first one and these two."""
+    """Return the plan with two members between which nothing ever passes, in one direction or both. Some member that hears both
+    is always present: the first member, which leads, or in larger groups all but the first one and these two."""
     one, other = rng.sample(range(1, max([drawn.members - 1, *drawn.newcomers]) + 1), 2)
     going = {0, one, other} if drawn.members > 3 and rng.random() < 0.5 else None
     kept = [
@@ -554,8 +557,8 @@ def _severed(drawn: Plan, rng: Random) -> Plan:
 
 
 def _gathered(drawn: Plan, rng: Random) -> Plan:
-    """The same, but nobody is named beforehand: all start within a while of each other and found the group. Some are out
-    of sight of others, die or think better of it meanwhile."""
+    """Return the plan without listed members: all processes start within a while of each other and found the group. Meanwhile some
+    are cut off from others, crash or leave."""
     pick, people = rng.choice, range(max([drawn.members - 1, *drawn.newcomers]) + 1)
     within, later = pick((0.0, 0.05, 0.3, 1.0)), pick((0.0, 0.5, GATHERING))
     seeds = pick((0, 0, 1, 2, len(people)))
@@ -571,7 +574,7 @@ def _gathered(drawn: Plan, rng: Random) -> Plan:
         if rng.random() < 0.5:
             actions.append(Action(round(at + rng.random(), 4), who, "return"))
     has_few = 0 < seeds < len(people)
-    if has_few:  # one that is there is enough, but there has to be one
+    if has_few:  # one known process that is present is enough, but there must be one: the first
         actions = [action for action in actions if action.who or action.do not in ("crash", "leave")]
     return replace(
         drawn,
@@ -585,7 +588,7 @@ def _gathered(drawn: Plan, rng: Random) -> Plan:
 
 
 class _Draw:
-    """Draws a plan from a source of chance."""
+    """Draws the basic plan of a seed."""
 
     def __init__(self, rng: Random, seed: int, orders: tuple[str, ...]) -> None:
         self._rng = rng
@@ -608,7 +611,7 @@ class _Draw:
             members, datagram = 8, 1472
             if (
                 order == "relay" and rng.random() < 0.2
-            ):  # its destinations take room; all else would take minutes
+            ):  # large, since sets of destinations take room in packets; with other features it would take minutes
                 members = 64
                 has = self._has = dict.fromkeys(FEATURES, False) | {"subset": True, "sizes": True}
         people = members
@@ -616,7 +619,7 @@ class _Draw:
             people += pick((1, 1, 2))
             actions += [self._action(who, "join") for who in range(members, people)]
         if order not in CHANGING:
-            datagram = 60 * 1024  # theirs is an option of their own
+            datagram = 60 * 1024  # these orders have an option of their own for the size
         edge = _edge(order, datagram, people)
         for who in range(people):
             for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
@@ -659,15 +662,16 @@ class _Draw:
             actions += [self._action(who, "send", (300, None, 20)) for who in range(members)]
             actions = [action for action in actions if action.argument != "relay"]
         if is_carried and detect is not None:
-            # What passes an open gate before its cause may be followed by our own words, and then its sender fails.
+            # A member could take a message through its open gate before the message's cause, and send one itself; then the sender
+            # of the first could fail.
             actions = [action for action in actions if action.argument != "open"]
         deliver = pick(recipe.levels) if has["level"] else None
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
         if is_hasty and is_carried:
-            tunings["size"] = 4  # where windows are counted in packets
-        tunings.pop("self_knowledge", None)  # other rules are for experiments, and alone they wait for ever
+            tunings["size"] = 4  # in packets, which is how these orders count windows
+        tunings.pop("self_knowledge", None)  # alone, members with other values would wait for ever
         if (tunings.get("capacity") or people) < people:
-            tunings["capacity"] = people  # a message of each member is the least
+            tunings["capacity"] = people  # at least a message of each member
         return Plan(
             order=order,
             members=members,

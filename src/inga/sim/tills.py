@@ -1,8 +1,8 @@
-"""Objects that members of the swarm host, and what is asked of them: the copies are compared with each other, and with
-what callers were told.
+"""The objects that members of the swarm host, and the calls to them. The copies of an object are compared with each other, and with
+the results that callers got.
 
-Each is a tally, as in trials of objects, with copies at all members or at some; and one is a pad, whose state is as
-large as a caller wants it. A call begins as soon as it can: while the view changes, or before one is let in, none does.
+The objects are tallies, as in trials of objects, with copies at all members or at some; and one pad, whose state is as
+large as a caller wants it. A call begins as soon as possible: not during a view change, nor before its caller is admitted.
 """
 
 from collections.abc import Iterator
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from inga.sim.simulator import Sim
 
 FILL = "fill"
-"""What is asked of the pad; of tallies what clients of a trial ask."""
+"""The kind of call to the pad. The other kinds are those of clients in a trial, and call tallies."""
 
 KINDS = ("add", "add", "add", "put", "put", "look", "oneway", "both", "both", "abort", FILL)
-"""Some are compatible, and some are not."""
+"""The kinds of calls to draw from. Some are compatible, and some are not."""
 
 PAD = "pad"
 
 _Found = tuple[str, str]
-"""Of which kind, and in words."""
+"""A finding: its kind, and a description."""
 
 
 class Pad(ObjectClass):
-    """As large as somebody said last."""
+    """An object whose state has the size that the last call of `fill` gave it."""
 
     def initial(self) -> bytes:
         return b""
@@ -47,7 +47,7 @@ class Pad(ObjectClass):
 
 @dataclass(slots=True)
 class _Asked:
-    """One request: whose, as whom it began it, and what came of it."""
+    """One request: the site that makes it, the identity of its member when the call began, and the transaction."""
 
     site: Site
     request: ClientRequest
@@ -56,11 +56,11 @@ class _Asked:
 
 
 class Tills:
-    """All objects of a run, and who asks for what."""
+    """All objects of a run and the calls to them, and their judge."""
 
     def __init__(self, copies: tuple[tuple[int, ...], ...], *, is_lossy: bool) -> None:
-        """`copies`: of each tally the members that have one, or none: then all have. `is_lossy`: of parts that go on by
-        themselves one is kept, and what the others told is lost."""
+        """`copies`: for each tally the members that have a copy; if none are listed, all have. `is_lossy`: of parts that go on by
+        themselves the state of one is kept, and the results of calls in the others are lost."""
         people = member_names(1 + max((who for each in copies for who in each), default=0))
         self._where = {
             f"tally{number + 1}": [people[who] for who in each] for number, each in enumerate(copies)
@@ -70,7 +70,7 @@ class Tills:
 
     @property
     def declared(self) -> dict[str, Any]:
-        """As `inga.join` has them."""
+        """The objects as an argument of `inga.join`."""
         tally = tally_class()
         found: dict[str, Any] = {
             name: (tally, where) if where else tally for name, where in self._where.items()
@@ -78,12 +78,12 @@ class Tills:
         return {**found, PAD: Pad}
 
     def watch(self, sim: "Sim") -> None:
-        """From now on."""
+        """Judge the objects of this run from now on."""
         self._sim = sim
         sim.onlookers.append(self)
 
     def ask(self, site: Site, kind: str, one: int, other: int, amount: int) -> None:
-        """A member asks for something."""
+        """Let a member make a call: as soon as it can."""
         names = list(self._where)
         mark = len(self._asked) + 1
         request = ClientRequest(kind, names[one % len(names)], names[other % len(names)], amount, mark)
@@ -102,17 +102,17 @@ class Tills:
         body = partial(_fill, request, piece_size(site.stack)) if request.kind == FILL else request.body
         asked.root = site.begin(body)
 
-    # What is wrong
+    # Findings
 
     def waits(self) -> Iterator[_Found]:
-        """Whose calls have not ended."""
+        """Yield the calls of present members that have not ended."""
         for asked in self._asked:
             if asked.site.is_member and (asked.root is None or not asked.root.done):
                 what = "begin" if asked.root is None else "end"
                 yield "stuck: call", f"{asked.request.kind} of {asked.site.name} did not {what}"
 
     def faults(self) -> Iterator[_Found]:
-        """Copies that differ from each other, or from what callers were told."""
+        """Yield the objects whose copies differ from each other or do not match the results of calls, and unexpected errors."""
         added, doubtful = dict.fromkeys(self._where, 0), dict.fromkeys(self._where, 0)
         for asked in self._asked:
             error = None if asked.root is None else asked.root.error
@@ -136,7 +136,7 @@ class Tills:
                     yield "sum", text
 
     def _is_told(self, asked: _Asked) -> bool:
-        """Whether it was told that this has been committed, and is still the same member."""
+        """Whether the caller knows that this call was committed, and is still the same member."""
         root, site = asked.root, asked.site
         assert root is not None
         if self._is_lossy or not root.done or root.error is not None or asked.request.kind == "oneway":
@@ -154,8 +154,8 @@ class Tills:
         return found
 
     def _was_lost(self, name: str) -> bool:
-        """Whether nobody who had a copy when a view began went on to the next: who joined in it may not have been told
-        its state yet, unless there was nobody to tell it."""
+        """Whether in some view change no member that had a copy went on to the next view. A newcomer of the earlier view does not
+        count as one, since it may not have had the state yet, unless all members with a copy were newcomers."""
 
         def holders(view: View, newcomers: tuple[str, ...] = ()) -> set[tuple[str, int]]:
             where = self._where[name] or view.names
@@ -171,6 +171,6 @@ class Tills:
 
 
 async def _fill(request: ClientRequest, piece: int, ctx: Any) -> None:
-    """Around the bounds of so many pieces: what tells its length is in them, too."""
+    """Fill the pad with a state about as large as some pieces of the wire: up to 9 octets less, as its encoding adds some."""
     pieces, more = divmod(request.amount, 10)
     await ctx.call(PAD, FILL, max(0, pieces * piece - more), request.mark)

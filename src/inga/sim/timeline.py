@@ -1,4 +1,4 @@
-"""Virtual time and chance: a heap of events and one seed, so that a run is the same on every machine."""
+"""Virtual time and randomness: a heap of events and one seed, so that a run is the same on every machine."""
 
 from collections.abc import Callable
 from heapq import heappush
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Timeline:
-    """What happens next. Events of one moment happen in the order in which they were pushed."""
+    """The events to come. Events of the same time happen in the order in which they were pushed."""
 
     def __init__(self, seed: int) -> None:
         self.now = 0.0
@@ -19,6 +19,6 @@ class Timeline:
         self._pushed = 0
 
     def push(self, at: float, act: Callable[[Any, Any], None], site: "Site", argument: Any = None) -> None:
-        """Let `act(site, argument)` happen then, if the site is still there."""
+        """Call `act(site, argument)` at that time, unless the site has left by then."""
         self._pushed += 1
         heappush(self.heap, (at, self._pushed, act, site, argument))

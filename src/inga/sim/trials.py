@@ -20,13 +20,14 @@ from inga.trial.workload import RATE
 LINK = (DELAY.delay_min, DELAY.delay_max)
 
 QUIET, QUIET_DELAYS = 1.0, 20.0
-"""Seconds, and delays of the slowest link, after which a simulated group has nothing more to say."""
+"""Seconds, plus a multiple of the longest delay of a link, after which a simulated group sends nothing more."""
 
 
 def simulate_trial(
     trial: Trial, trace: Path | None = None, *, full: bool = True, say: TellStory = lambda text: None
 ) -> Result:
-    """Run it to the end, and judge it. With objects, the result is a `CallResult`. `say`: what befalls members."""
+    """Run a trial to the end, and judge it. With objects, the result is a `CallResult`. `say` is called with the events of a
+    disturbed run, in words."""
     started = process_time()
     recording = None if trace is None else _recording(trial, trace, full)
     sim = group_of(trial, recording=recording)
@@ -56,7 +57,7 @@ def simulate_trial(
 
 
 def group_of(trial: Trial, *, record: bool = False, recording: Recording | None = None) -> Sim:
-    """The group, which has nothing to do yet."""
+    """Return the group of a trial, without a workload."""
     find(trial.order).check_window(trial.window)
     return Sim(
         *trial.people,
@@ -72,7 +73,7 @@ def group_of(trial: Trial, *, record: bool = False, recording: Recording | None 
 
 
 def load(sim: Sim, trial: Trial) -> None:
-    """Give members what they have to say, and those who join later a time."""
+    """Give members their workload, and those that join later the times at which they do."""
     workload = trial.workload
     sim.load(workload)
     if trial.slow is not None and not trial.stalls:
@@ -82,7 +83,7 @@ def load(sim: Sim, trial: Trial) -> None:
 
 
 def _recording(trial: Trial, directory: Path, full: bool) -> Recording:
-    """The manifest says what was left to virtual time, too."""
+    """Open the trace of a trial. Its manifest includes the values that the trial leaves to the simulator's defaults."""
     delay = LINK if trial.delay is None else trial.delay
     said = replace(trial, delay=delay, rate=trial.rate or RATE, window=trial.window or WINDOW_MAX)
     manifest = said.manifest("sim", full=full, quiet_seconds=QUIET + QUIET_DELAYS * delay[1])

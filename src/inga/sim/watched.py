@@ -1,5 +1,5 @@
-"""A simulated trial in which something befalls members: it happens at its time, and how the group comes through is written
-down. Members that listen for silence never have nothing to say, so such a run ends when nothing moves any more."""
+"""A simulated trial in which members crash, pause, return or are cut off: each of these mishaps happens at its time, and the course of
+the run is recorded. Members that detect failures never stop sending, so such a run ends when nothing is delivered any more."""
 
 from collections.abc import Callable
 
@@ -11,35 +11,35 @@ from inga.trial.mishaps import Mishap
 from inga.trial.trial import Trial
 
 STEP = 0.01
-"""Seconds after which one looks again: how exact the times are."""
+"""Seconds between two looks at the group: the resolution of the recorded times."""
 
 REST = 10.0
 """Seconds without any delivery, after the last mishap, after which a run is over."""
 
 
 def taken_at(site: Site) -> int:
-    """Messages that an application has taken."""
+    """Return how many messages an application has taken."""
     return len(site.taken)
 
 
 class Watched:
-    """One run."""
+    """One run with mishaps."""
 
     def __init__(self, sim: Sim, trial: Trial, done: Callable[[Site], int], say: TellStory) -> None:
-        """`done`: how much has come to a member so far."""
-        self.course: Course | None = None  # once it is over
+        """`done`: how many messages or results a member has got so far."""
+        self.course: Course | None = None  # set once the run is over
         self._sim = sim
         self._trial = trial
         self._chronicle = Chronicle(trial.people, say, is_primary=trial.is_primary)
-        self._sites = {site.name: site for site in sim.sites}  # of each name the one that is there
+        self._sites = {site.name: site for site in sim.sites}  # the latest site of each name
         self._parts: tuple[tuple[str, ...], ...] = ()  # of the network, while it is cut
-        self._entered: dict[str, str] = {}  # the view that each was last seen in
-        self._heard: dict[Site, int] = {}  # events that its application was told of
+        self._entered: dict[str, str] = {}  # the view in which each member was last seen
+        self._heard: dict[Site, int] = {}  # how many of its items were read here
         self._excluded: set[Site] = set()
         self._done = done
-        self._last = dict.fromkeys(self._sites, 0)
-        self._moved = dict.fromkeys(self._sites, 0.0)  # when something last came to it
-        self._stopped = dict.fromkeys(self._sites, 0.0)  # the longest time that nothing did
+        self._last = dict.fromkeys(self._sites, 0)  # what `done` returned last
+        self._moved = dict.fromkeys(self._sites, 0.0)  # when that last grew
+        self._stopped = dict.fromkeys(self._sites, 0.0)  # the longest time for which it did not
 
     def run(self) -> None:
         sim, mishaps = self._sim, self._trial.mishaps
@@ -73,7 +73,7 @@ class Watched:
         self._chronicle.befalls(mishap, sim.now)
 
     def _hear(self, name: str, site: Site) -> None:
-        """What a member was told of itself."""
+        """Record what a member was told about itself: messages that it missed, and its exclusion."""
         now = self._sim.now
         for item in site.items[self._heard.get(site, 0) :]:
             if isinstance(item, Missed):
@@ -84,7 +84,7 @@ class Watched:
             self._chronicle.excluded(name, now)
 
     def _look(self) -> None:
-        """What has changed since we looked."""
+        """Record what has changed since the last look."""
         now = self._sim.now
         for name, site in self._sites.items():
             self._hear(name, site)

@@ -1,7 +1,7 @@
-"""Processes that work for this one. However it is interrupted, none of them stays, and none says a word of its own.
+"""Worker processes. However the main process is interrupted, no worker outlives it, and none prints anything itself.
 
-A terminal sends Ctrl-C to all processes of a command. Workers ignore it: the one that has started them ends them, and
-tells what was found. Who ends a command by SIGTERM means the same, and reaches only that one.
+A terminal sends Ctrl-C to all processes of a command. Workers ignore it: the main process terminates them and
+reports the result. SIGTERM means the same, but reaches only the main process.
 """
 
 import gc
@@ -18,9 +18,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """So many processes, which end with this block: what they are still working on is of no use to anybody.
+    """Start this many worker processes. They are terminated when the block ends, since work in progress is of no use then.
 
-    Nobody cancels what he has submitted: of futures of processes that have ended, some Pythons trip over those.
+    Do not cancel futures of the pool: some versions of Python fail on cancelled futures of processes that have ended.
     """
     others = set(active_children())
     with interruptible(), _Workers(jobs, initializer=_begin) as pool:
@@ -34,7 +34,8 @@ def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """In here SIGTERM is an interrupt, as Ctrl-C is. Only the main thread hears signals; elsewhere nothing changes."""
+    """Treat SIGTERM as an interrupt, like Ctrl-C, within this block. In other threads than the main one, which alone receives
+    signals, nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -46,7 +47,7 @@ def interruptible() -> Iterator[None]:
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes are made at the first submit. A signal meanwhile would reach them before they know what to do with it."""
+    """A pool that blocks signals while it starts processes, at a submit: a signal would reach them before their handlers are set."""
 
     def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         with _held_back():
@@ -57,12 +58,12 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    gc.freeze()  # what was there before is no garbage
+    gc.freeze()  # the objects of the parent process are no garbage, so collections need not examine them
 
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """What would end this process does so behind this block."""
+    """Block the signals that would end this process until the end of this block."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield

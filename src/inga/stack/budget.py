@@ -1,20 +1,20 @@
-"""What others can make us do, within bounds: so much for each of them, and nobody pays for another.
+"""Budgets for work that others can make us do. Each member has its own, so that a flood in one name costs the others nothing.
 
-Whoever asks is answered, and whoever can write a packet can ask in anybody's name as quickly as the network carries it.
-So answers come out of a budget: it fills with time up to a bound, and each answer takes from it. Budgets are far above what
-a member needs that loses nearly half of all that is sent to it; what they refuse is counted, and asked for again.
+Requests are answered, and anybody who can write a packet can send requests in any member's name as fast as the network carries
+them. So each answer takes from a budget (a token bucket), which fills with time up to a bound. Budgets are far above the needs of
+a member that loses nearly half of all packets sent to it; refused requests are counted, and the member repeats them.
 """
 
 ANSWERS, ANSWERS_MAX = 20_000.0, 4096.0
-"""Answers to one member, a second and at once: packets sent again, counters that were asked for. At most 64 packets are
-sent again for one request, and a member repeats a request after 5 ms at the earliest."""
+"""Answers to one member, per second and at once: repairs, and counters that it asked for. One request is answered by at most 64
+repairs, and a member repeats a request after 5 ms at the earliest."""
 
 UNIT = 8 * 1024
-"""Bytes: a larger answer counts more than once."""
+"""Bytes that one answer may have; a larger one counts more than once."""
 
 
 class Supply:
-    """A supply that fills with time: `rate` a second, up to `most`, which is there at the beginning."""
+    """A token bucket: it gains `rate` a second, up to `most`, and is full at the beginning."""
 
     __slots__ = ("_left", "most", "rate", "used_at")
 
@@ -22,10 +22,10 @@ class Supply:
         self.rate = rate
         self.most = most
         self._left = most
-        self.used_at = 0.0  # when somebody wanted of it last
+        self.used_at = 0.0  # the time of the last `take`
 
     def take(self, now: float, cost: float = 1.0) -> bool:
-        """Take so much, if it is there."""
+        """Take `cost`, if the supply has that much; return whether it had."""
         left = min(self.most, self._left + self.rate * (now - self.used_at))
         self.used_at = now
         if left < cost:
@@ -35,14 +35,14 @@ class Supply:
         return True
 
     def give_back(self, cost: float) -> None:
-        """So much was taken for something that was wanted."""
+        """Return `cost` to the supply: it was taken for something that we had asked for."""
         self._left = min(self.most, self._left + cost)
 
     def has(self, now: float, cost: float) -> bool:
-        """Whether so much is there."""
+        """Whether the supply has that much."""
         return min(self.most, self._left + self.rate * (now - self.used_at)) >= cost
 
 
 def cost_of(size: int) -> float:
-    """Of an answer of so many bytes."""
+    """The cost of an answer of `size` bytes."""
     return 1 + size // UNIT

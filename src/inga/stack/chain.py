@@ -1,4 +1,4 @@
-"""Layers bound to each other: who passes what to whom, and which of them have which hook."""
+"""Layers bound to each other: which layer passes packets to which, and which of them have which hook."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 ELSEWHERE, ELSEWHERE_MAX = 50.0, 32.0
-"""Packets of layers that are heeded, a second and at once, although they come from another address than their sender's. It may
-have moved; and whoever speaks in its name from somewhere else does not use up what its sender may ask for."""
+"""Packets of layers' own kinds that are processed although they come from another address than their sender's, per second and at
+once. The sender may have moved. The bound is a separate budget, so that a forger elsewhere cannot use up the sender's own."""
 
 
 class Chain:
     """The layers of a stack from top to bottom, checked and bound once. A change of layers makes a new chain."""
 
     def __init__(self, stack: "Stack", layers: Sequence[Layer], beneath: frozenset[str]) -> None:
-        """`beneath` names services the network itself provides."""
+        """`beneath` names the services that the network itself provides."""
         self._stack = stack
         self.layers = list(layers)
         kinds = tuple(map(type, self.layers))
@@ -41,20 +41,20 @@ class Chain:
         self.emit = self._bind_down(stack.wire.write)  # where layers send packets of their own kind
 
     def having(self, name: str) -> list[Any]:
-        """The layers that have that hook, in the order in which they are asked."""
+        """The layers that have the hook of that name, in the order in which they are asked."""
         return [self.layers[at] for at in self._places[name]]
 
     def hooks(self, name: str) -> list[Any]:
-        """The hook of that name, of all layers that have it."""
+        """The hook of that name, from each layer that has it."""
         return [getattr(self.layers[at], name) for at in self._places[name]]
 
     def hook(self, name: str) -> Any:
-        """The hook of that name, of the first layer that has it."""
+        """The hook of that name from the first layer that has it, or None."""
         places = self._places[name]
         return getattr(self.layers[places[0]], name) if places else None
 
     def hook_of_kind(self, kind: int, name: str) -> Any:
-        """The hook of the layer whose packets are of that kind."""
+        """The hook of that name from the layer whose own packets have that kind, or None."""
         layer = self._kinds.get(kind)
         return None if layer is None else getattr(layer, name, None)
 
@@ -70,24 +70,24 @@ class Chain:
 
     @property
     def waiting(self) -> int:
-        """Packets that layers were given to send and have not passed on."""
+        """The number of packets that layers were given to send and have not passed on."""
         return sum(window.waiting for window in self.having("is_open"))
 
     @property
     def begun(self) -> int:
-        """Calls of objects that have begun here in this view."""
+        """The number of object calls that have begun here in this view."""
         return sum(layer.begun for layer in self.having("begun"))
 
     def blockers(self) -> set[int]:
-        """Members because of whom nothing more may be sent."""
+        """The members that closed windows wait for."""
         return {m for window in self.having("is_open") if not window.is_open for m in window.blockers()}
 
     def awaited(self) -> set[int]:
-        """Members because of whom nothing that is held can be delivered."""
+        """The members that held packets wait for."""
         return {m for layer in self.having("held") if layer.held for m in layer.awaited()}
 
     def account(self) -> Figures:
-        """What the layers say of themselves."""
+        """The figures that all layers fill in for a snapshot."""
         figures = Figures(len(self._stack.view))
         for account in self.hooks("account"):
             account(figures)
@@ -95,12 +95,12 @@ class Chain:
 
     @property
     def order(self) -> Any:
-        """The layer that counts what was sent and released, if there is one: see `hooks.OrderKeeping`."""
+        """The layer that counts sent and released packets, if there is one: see `hooks.OrderKeeping`."""
         return next(iter(self.having("sent")), None)
 
     @property
     def lender(self) -> Any:
-        """The layer that keeps what others sent, if there is one: see `hooks.Lender`."""
+        """The layer that keeps packets of others, if there is one: see `hooks.Lender`."""
         return next(iter(self.having("holdings")), None)
 
     @property
@@ -109,7 +109,7 @@ class Chain:
         return tuple(level for layer in self.layers for level in layer.levels)
 
     def split(self, batch: list[Packet]) -> None:
-        """Data goes up; a layer's own packets go to that layer, in the order they came."""
+        """Pass data packets up, and packets of a layer's own kind to that layer, in the order in which they arrived."""
         data: list[Packet] = []
         for packet in batch:
             if packet.kind == DATA:
@@ -122,7 +122,7 @@ class Chain:
             if target is None:
                 self._stack.reject("kind", packet)
             elif packet.view == OUTSIDE:
-                target.outside(packet, packet.where)  # type: ignore[attr-defined]  # else it was not read
+                target.outside(packet, packet.where)  # type: ignore[attr-defined]  # without this hook the wire rejects it
             elif not packet.is_for_others(self._stack.me):
                 if self._stack.wire.is_elsewhere(packet) and not self._elsewhere.take(self._stack.now):
                     self._stack.reject("budget", packet)
@@ -134,8 +134,8 @@ class Chain:
             self._up(data)
 
     def mute(self) -> None:
-        """From now on only those speak that a change of recipe leaves alone, and what carries their packets. An order
-        that says of packets as they are taken whether they are concurrent says so of those that are unread, too."""
+        """We have said goodbye: silence all layers but those that stay when the recipe changes, and the transparent ones that
+        carry their packets. An order with `flags` still handles `taken`, and flags unread packets as concurrent or not."""
         self._up = _drop
         speaking = [layer if layer.transparent or layer.stays else _Silent() for layer in self.layers]
         before, self._places = self._places, dict(_places(tuple(map(type, speaking))))
@@ -153,7 +153,7 @@ class Chain:
         self._listeners = self.hooks("acknowledged")
 
     def _bind_up(self, layers: list[Layer], above: Pass) -> Pass:
-        """Past layers that take no interest in what comes in."""
+        """Bind `above` of each layer, past layers that do not define `up`; return where packets enter from below."""
         for layer in layers:
             layer.above = above
             if has(layer, "up"):
@@ -172,16 +172,16 @@ class Chain:
 
 
 class _Silent(Layer):
-    """Takes the place of a layer whose work has ended."""
+    """A placeholder for a layer that has been silenced."""
 
 
 def _drop(batch: list[Packet]) -> None:
-    """Drop packets that no layer is left to read."""
+    """Drop packets, since the layers that would read them are silenced."""
 
 
 @cache
 def check(layers: tuple[type[Layer], ...], beneath: frozenset[str]) -> None:
-    """Every layer's needs are met from below, or the error names who could meet them."""
+    """Raise UsageError if these layers do not fit together; it names layers that could supply a missing service."""
     provided = set(beneath)
     seen_opaque = False
     for layer in reversed(layers):
@@ -202,7 +202,7 @@ def check(layers: tuple[type[Layer], ...], beneath: frozenset[str]) -> None:
 
 @cache
 def _places(kinds: tuple[type[Layer], ...]) -> dict[str, list[int]]:
-    """Where in a list of such layers each hook is found, in the order in which it is called."""
+    """For each hook, the positions of the layers that have it, in the order in which the hook is called."""
     return {
         name: [
             at
@@ -214,7 +214,7 @@ def _places(kinds: tuple[type[Layer], ...]) -> dict[str, list[int]]:
 
 
 def has(layer: Layer, name: str) -> bool:
-    """Whether a layer has a hook; one that it inherits from `Layer` does not count."""
+    """Whether a layer has a hook; a default inherited from `Layer` does not count."""
     return _defines(type(layer), name)  # type: ignore[arg-type]  # mypy: classes can be hashed, too
 
 
@@ -224,7 +224,7 @@ def _defines(kind: type[Layer], name: str) -> bool:
 
 
 def _suppliers(missing: Iterable[str]) -> str:
-    """Which known layers could supply what is missing, as the end of a sentence."""
+    """The known layers that could supply the missing services, as the end of a sentence."""
 
     def known(cls: type[Layer]) -> Iterable[type[Layer]]:
         for sub in cls.__subclasses__():

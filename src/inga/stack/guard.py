@@ -1,4 +1,4 @@
-"""What a stack needs of whatever stands between it and the network, where there is something: see `inga.secure`."""
+"""What a stack needs from the guard of a secured group, which stands between stack and network: see `inga.secure`."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,57 +13,57 @@ if TYPE_CHECKING:
 
 
 class Useless(NamedTuple):
-    """How many datagrams came of late that were of no use."""
+    """How many useless datagrams arrived lately."""
 
-    by_place: dict[Hashable, int]
-    elsewhere: int  # from places that are not counted one by one
-    words: int  # of handshakes, whatever came of them
+    by_place: dict[Hashable, int]  # by source address
+    elsewhere: int  # from addresses that are not counted one by one
+    words: int  # handshake messages, useful or not
 
 
 class Senders(Protocol):
-    """Whom a member knows, and what others have sent it."""
+    """The addresses that a member knows, and counts of the datagrams that others have sent it."""
 
     words_begin: bytes | None
-    """How words of handshakes of this group begin, but for what kind of word it is; None where there are none."""
+    """The first bytes of this group's handshake messages, without the byte for their kind; None if there are no handshakes."""
 
     @property
     def members(self) -> frozenset[str]:
-        """From where members of the view in force send, as `host:port`."""
+        """The addresses from which members of the view in force send, as `host:port`."""
         ...
 
     @property
     def visitors(self) -> frozenset[str]:
-        """From where others do who have proven who they are."""
+        """The addresses from which other authenticated processes send, as `host:port`."""
         ...
 
     def useless(self) -> Useless:
-        """What came that was of no use, since this was asked last."""
+        """The useless datagrams since the last call."""
         ...
 
 
 class Ways(Protocol):
-    """How those who do not hear each other speak by a third."""
+    """How two processes that do not hear each other communicate through a third."""
 
     def introduce(self, address: Hashable, leader: str, now: float) -> str:
-        """Whoever speaks from there asks to be let in by that member, which may not hear it: hand on what they say for a while.
-        By what that member finds it; nothing if it cannot be done."""
+        """The process at `address` asks for admission, and `leader` may not hear it: forward messages between the two for a while.
+        Return the id by which the leader refers to the process; the empty string if that is not possible."""
         ...
 
     def introduced(self, by: str, process: str, now: float) -> None:
-        """A member says that somebody asks, and hands on what we say to each other: see who it is. WireError if that cannot
-        be."""
+        """Member `by` says that `process` asks for admission, and forwards messages between us: authenticate it. Raises WireError
+        if the id is invalid, or if `by` says this too often."""
         ...
 
 
 class Guard(Protocol):
-    """Seals what leaves and opens what comes, so that strangers neither read nor disturb a group."""
+    """Seals outgoing datagrams and opens incoming ones, so that strangers neither read nor disturb a group."""
 
     wake: float | None
     words: "list[tuple[Address, Datagram]]"
-    """What it said itself when it last sealed something."""
+    """The messages of its own that the guard added when it last sealed something."""
     rejected: Counter[str]
     opened: int
-    """Datagrams that were sealed by somebody with a key, so far."""
+    """The number of datagrams opened so far: their senders had a key."""
 
     @property
     def ways(self) -> Ways: ...
@@ -72,70 +72,71 @@ class Guard(Protocol):
     def senders(self) -> Senders: ...
 
     def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
-        """The packets in these datagrams that somebody has sealed who may speak so."""
+        """The packets in those of these datagrams whose senders had the right key."""
         ...
 
     def seal(
         self, sends: "Sequence[tuple[Address, Datagram]]", now: float
     ) -> "list[tuple[Address, Datagram]]":
-        """The datagrams for these packets, and what the guard says itself."""
+        """The sealed datagrams for these packets, and the guard's own messages."""
         ...
 
     def is_sealed(self, datagram: Buffer) -> bool:
-        """Whether it is something that `open` takes: a packet is not."""
+        """Whether a datagram is for `open`; a plain packet is not."""
         ...
 
     def tick(self, now: float) -> None:
-        """Its time has come."""
+        """The time `wake` has come."""
         ...
 
     def told(self) -> list[Notice]:
-        """What a person is to know, since the last call."""
+        """The notices since the last call."""
         ...
 
     @property
     def places(self) -> frozenset[str]:
-        """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
+        """The addresses of authenticated processes, as `host:port`; the same object until they change."""
         ...
 
     @property
     def strangers(self) -> list[str]:
-        """What is wrong with those who are in a group of this name and could not prove who they are."""
+        """For each process of a group of this name that could not authenticate itself, what is wrong with it."""
         ...
 
     @property
     def has_company(self) -> bool:
-        """Whether anybody has proven who it is."""
+        """Whether any other process has authenticated itself."""
         ...
 
     def enter(self, tag: int, view: View, me: int, now: float) -> None:
-        """This view is in force from now on."""
+        """`view` is in force from now on."""
         ...
 
     def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
-        """This view, which has that secret, may follow."""
+        """`view`, which has that secret, may follow the view in force."""
         ...
 
     def fresh(self) -> bytes:
-        """The secret of a view to come."""
+        """A new secret, for a view to come."""
         ...
 
     def secret_for(self, name: str) -> str | None:
-        """The secret of the view in force, for a member that has just come into it; None: that one is not there."""
+        """The secret of the view in force, wrapped for a member that has just joined it; None if there is no such member or no
+        channel to it, or if it has sent in this view already."""
         ...
 
     def wrap(self, name: str, secret: bytes) -> str | None:
-        """A secret for one member's eyes; None: it is not there yet."""
+        """A secret, wrapped for one member; None: there is no channel with it yet."""
         ...
 
     def unwrap(self, name: str, text: str) -> bytes:
-        """The secret that a member has wrapped for us; WireError if it has not."""
+        """The secret that a member has wrapped for us. Raises WireError if the text is not that."""
         ...
 
     def speaks_for(self, address: Hashable, *names: str) -> bool:
-        """Whether whoever speaks from there has proven that it is called so, or one of these."""
+        """Whether the process at `address` has authenticated itself under one of these names."""
         ...
 
     def address_of(self, name: str) -> Hashable:
-        """Where the one of that name was heard last."""
+        """The address at which the process of that name was heard last; None if it is unknown."""
         ...

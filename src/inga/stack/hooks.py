@@ -1,7 +1,7 @@
-"""What a layer may have besides the hooks of `Layer`: small protocols, each for one purpose.
+"""The hooks that a layer may have besides those of `Layer`: small protocols, each for one purpose.
 
-The stack looks for them by name when it binds its layers, once, by the table `HOOKS`: a layer that has the name
-has the hook. Deriving from these classes is not needed; they say what a hook takes, gives and means.
+The stack looks for them by name, in the table `HOOKS`, once when it binds its layers: a layer that has the name
+has the hook. A layer need not derive from these classes; they say what a hook takes, returns and means.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -17,10 +17,10 @@ from inga.stack.layer import Layer
 TOP_DOWN, BOTTOM_UP = False, True
 
 Holdings = list[list[int]]
-"""What a layer says of packets that it has, or of those that it is to get: rows of three numbers."""
+"""Which packets a layer has, or is to get: rows of three numbers, see `layers.lending`."""
 
 SPREAD_MAX = 1 << 15
-"""Numbers between the slowest and the fastest member: more than any window lets a sender be ahead."""
+"""The largest distance in sequence numbers between the slowest and the fastest member: more than any window admits."""
 
 HOOKS = {
     "taken": TOP_DOWN,
@@ -80,236 +80,238 @@ HOOKS = {
     "packet_max": TOP_DOWN,
     "account": TOP_DOWN,
 }
-"""Every hook of which the stack calls all, or the first, and in which order it asks the layers."""
+"""Every hook that the stack looks up by name (it calls all of them, or the first), and the order in which it asks the layers."""
 
 
 class Entrance(Protocol):
-    """Takes what the application sends; the topmost that can is the one that does."""
+    """Takes messages from the application. If several layers have this hook, the topmost is used."""
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt: ...
 
     def flush(self) -> None:
-        """Let go of what was sent and waits for company, or ask for acknowledgements that do."""
+        """Send messages that wait for more messages, or ask for acknowledgements that receivers delay."""
 
 
 class Wire(Protocol):
-    """A wire that is not the native one. The lowest layer of such a recipe reads datagrams and passes what leaves
+    """A wire format other than the native one. The lowest layer of such a recipe reads datagrams and passes outgoing ones
     to `stack.transmit`."""
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
-        """What datagrams hold. What cannot be read is rejected, never raised."""
+        """The packets in these datagrams. Invalid ones are counted as rejected; nothing is raised."""
 
 
 class Cutting(Protocol):
-    """Cuts packets of ours into smaller ones of another wire."""
+    """Cuts our packets into smaller ones of another wire format."""
 
     def packet_max(self) -> int:
-        """Octets of ours that one of those carries."""
+        """The octets of our packet that one of those carries."""
 
 
 class Store(Protocol):
-    """Knows in which form a packet is kept that is to come up later; the topmost is asked, by `stack.store`."""
+    """Brings a packet that is held for later delivery into the form in which it is kept. `stack.store` asks the topmost layer."""
 
     def store(self, packet: Packet) -> None: ...
 
 
 class Rider(Protocol):
-    """Has counters that travel on packets of other layers."""
+    """Has counters that are piggybacked on packets of other layers."""
 
     def ride(self, packet: Packet) -> None:
-        """Counters are about to leave on this packet: put in this layer's section."""
+        """Write this layer's section into an outgoing packet that carries counters."""
 
     def note(self, packet: Packet) -> None:
-        """Counters came in on a packet of another layer's kind: read this layer's section."""
+        """Read this layer's section of a packet that arrived and is of another layer's kind."""
 
 
 class Listener(Protocol):
-    """Wants to know how far our packets got."""
+    """Is notified of acknowledgements."""
 
     def acknowledged(self, lsn: int) -> None:
-        """Some member has everything up to `lsn`."""
+        """Some member has all our packets up to `lsn`."""
 
 
 class Window(Protocol):
-    """May keep back what is sent. It calls `stack.review()` whenever one of its answers may have changed."""
+    """May hold back outgoing packets. It calls `stack.review()` whenever one of its answers may have changed."""
 
     is_open: bool  # more may be sent
-    is_passable: bool  # what is passed down now leaves at once; else company is worth waiting for
+    is_passable: bool  # a packet passed down now leaves at once; else a bundle can wait for more
     waiting: int  # packets it was given and has not passed on
-    outstanding: int  # what is on its way, in the unit of its window
+    outstanding: int  # how much is in flight, in the unit of its window
 
     def blockers(self) -> Iterable[int]:
-        """Members because of whom it is closed; none if our own application is the one that does not read."""
+        """The members that keep it closed; none if the reason is that our own application does not read."""
 
 
 class Beginner(Protocol):
-    """Lets something begin that is no delivery, and is progress all the same."""
+    """Can make progress without a delivery: calls of objects begin."""
 
-    begun: int  # calls of objects that have begun here in this view
+    begun: int  # object calls that have begun here in this view
 
 
 class Holder(Protocol):
     """Holds packets that arrived before others which have to be delivered first."""
 
-    held: int  # bytes that wait here and that nobody has delivered
+    held: int  # bytes that wait here and are not delivered yet
 
     def awaited(self) -> Iterable[int]:
-        """Members whose packets or acknowledgements are missing for what is held."""
+        """The members whose packets or acknowledgements the held packets wait for."""
 
 
 class Fitting(Protocol):
     """Has a window in bytes."""
 
     def fit(self, granted: int) -> None:
-        """The kernel keeps so many charged bytes for a receiver: all senders together stay within."""
+        """The kernel buffers up to `granted` bytes for a receiver, as it counts them: size the window so that all senders together
+        stay within that."""
 
 
 class Settling(Protocol):
     """Knows whether we may leave."""
 
-    settled: bool  # nothing of ours waits here, and everybody met has all that left here
+    settled: bool  # no packet of ours waits here, and every member that was met has all that left here
 
 
 class Growing(Protocol):
-    """Lets members join while it counts on, as the lecture's groups do."""
+    """Lets members join without restarting its counts, as in the lecture's groups."""
 
     def extend(self, view: View) -> None:
         """Members were appended to the view; nothing stops, all counts go on."""
 
     def base(self) -> dict[str, int]:
-        """What we have counted of our own so far: where a newcomer starts with us."""
+        """Our own counts so far: a newcomer starts from these when it counts our packets."""
 
     def adopt(self, bases: dict[str, list[int]]) -> None:
-        """We are the newcomer: start with each member where its `base` says."""
+        """We are the newcomer: start to count each member's packets from its `base`."""
 
 
 class Bereft(Protocol):
     """Waits for packets of others."""
 
     def bereft(self, member: int) -> None:
-        """A member is gone, and nobody hands round what it sent last: what is missing of it will never come."""
+        """A member is gone, and no other member will lend its last packets: those missing will never arrive."""
 
 
 class Lender(Protocol):
-    """Numbers packets and keeps those of others until everybody has them, so that they can be handed round when their
-    sender is gone. What it says of them travels, and nobody else knows the meaning."""
+    """Numbers packets, and keeps those of others until all members have them, so that they can be lent when their
+    sender is gone. The session carries its numbers between members and does not interpret them."""
 
     def count(self) -> int:
-        """How many packets of ours there are."""
+        """The number of packets that we have sent."""
 
     def come(self, counts: list[int]) -> bool:
-        """Whether so many of each member that is here have come."""
+        """Whether so many packets of each member that is still present have arrived."""
 
     def holdings(self, member: int) -> Holdings:
-        """What we have of a member that is gone."""
+        """Which packets we have of a member that is gone."""
 
     def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
-        """What each member lacks that another has; WireError if such holdings cannot be."""
+        """For each member, which packets it lacks and which other member lends them. Raises WireError if such holdings are
+        impossible."""
 
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
-        """Of what was dealt to us, what has not come yet, by the member that has it."""
+        """Which of the packets dealt to us have not arrived yet, by the member that has them."""
 
     def lend(self, member: int, runs: Runs, to: int) -> list[Packet]:
-        """Packets of one that is gone, as they came, for one (`to`) that lacks them. What carries the session's words sends them
-        itself, and gives none."""
+        """Packets of a member that is gone, as they arrived, for member `to`, which lacks them. A layer that carries the session's
+        control messages sends them itself, and returns none."""
 
     def bereft(self, member: int) -> None:
-        """All that anybody has of one that is gone has come: what is missing will never come."""
+        """All packets that any member has of a member that is gone have arrived: those missing will never arrive."""
 
 
 class MessageCounts(NamedTuple):
-    """Messages of applications in the view in force."""
+    """Counts of application messages in the view in force."""
 
-    said: list[int]  # of ours, to each member
-    whole: int  # of these, those to everybody
-    heard: list[int]  # of each member, that were delivered here
+    said: list[int]  # our messages to each member
+    whole: int  # those of them that were for all members
+    heard: list[int]  # messages of each member that were delivered here
 
 
 class Tallying(Protocol):
-    """Knows messages, of which packets have one or more."""
+    """Counts application messages, of which a packet has one or more."""
 
     def tally(self) -> MessageCounts:
-        """How many there were so far."""
+        """The counts so far."""
 
 
 class Accounting(Protocol):
-    """Knows something that those who operate a group want to know."""
+    """Has figures for the operators of a group."""
 
     def account(self, figures: Figures) -> None:
-        """Fill in what this layer knows, of what it keeps anyway. Called for a snapshot, and when a view ends."""
+        """Fill in what this layer keeps anyway. Called for a snapshot, and when a view ends."""
 
 
 class Seeing(Protocol):
-    """Knows packets by the numbers that the order gave them."""
+    """Knows packets by the sequence numbers of the order."""
 
     def seen(self, member: int) -> int:
-        """The highest of a member that is gone, of those that are here, released or not."""
+        """The highest number of the packets of a member that is gone which have arrived here, released or not."""
 
 
 class Restoring(Protocol):
     """Changes the bodies of packets on their way up."""
 
     def restore(self, packet: Packet) -> None:
-        """Make it what it was when it came."""
+        """Undo the changes, so that the packet is as it arrived."""
 
 
 class Forgoing(Protocol):
-    """May hold packets for want of others that nobody has, since their sender is gone."""
+    """May hold packets that wait for packets which no member has, since their sender is gone."""
 
     def forgo(self) -> None:
-        """All there is has come: let go of what is held of members that are here."""
+        """All packets that any member has have arrived: no longer hold back packets of members that are still present."""
 
 
 class Conforming(Protocol):
-    """May hold packets of members that are gone, for want of others that nobody has, which other members release: they agree
-    on how much of them is delivered."""
+    """May hold packets of departed members that other members have released, since they wait for packets which no member has.
+    So the members agree on how many of them are delivered."""
 
     def released(self, member: int) -> int:
-        """The highest number of a member that is gone, of those that were released here."""
+        """The highest number of the packets of a member that is gone which were released here."""
 
     def holds(self) -> bool:
-        """Whether something waits here, or for others, that may have to be let go."""
+        """Whether packets are held that may have to be released or dropped before the view ends."""
 
     def conform(self, most: list[int]) -> None:
-        """So much of each member that is gone was released by some member, after `forgo`: let go of that here, and of
-        nothing else that is held."""
+        """Some member has released the packets of each departed member up to these numbers, after `forgo`: release the same
+        here, and drop the rest."""
 
 
 class Introduced(Protocol):
-    """Has to know something of a member before its first packet."""
+    """Needs to know something about a member before its first packet."""
 
     def introduce(self) -> dict[str, int]:
-        """What others have to know of us; it travels in our greetings."""
+        """What other members have to know about us; sent in our greetings."""
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
-        """Another member has told that of itself."""
+        """Take what another member has sent about itself in its greeting."""
 
 
 class Closing(Protocol):
-    """Has something to end with the view."""
+    """Has work to finish with the view."""
 
     def closing(self) -> None:
-        """The view is about to end: nothing more begins, what is under way ends."""
+        """The view is about to end: begin nothing more, and end what is in progress."""
 
     def closed(self) -> None:
-        """The view has ended, and everybody has everything that was sent in it."""
+        """The view has ended, and every member that stays has all that was sent in it."""
 
     def abandoned(self) -> None:
-        """We are no member of it any more, and what was under way is lost for us."""
+        """We are no longer a member of the view, and what was in progress is lost for us."""
 
 
 class Inheriting(Protocol):
-    """Has something that outlives the view."""
+    """Has state that outlives the view."""
 
     def inherit(self, before: Layer) -> None:
-        """The layer of the same name in the view before; `view` comes next."""
+        """Take over the state of the layer of the same name in the view before; the hook `view` is called next."""
 
 
 class Lack(NamedTuple):
-    """A state that we, having joined, need before we can begin."""
+    """A state that we lack as a newcomer, and need before we can begin."""
 
-    holders: list[int]  # who was there before and has it
-    others: list[int]  # who has joined with us, and needs it, too
+    holders: list[int]  # members of the view before, which have it
+    others: list[int]  # members that have joined with us, and need it, too
     since: int  # the number of the latest view in which we had one ourselves; 0: none
 
 
@@ -317,86 +319,87 @@ class Stateful(Protocol):
     """Begins a view with a state that newcomers do not have."""
 
     def lacks(self) -> dict[str, Lack]:
-        """What we, having joined, need of others before we can begin."""
+        """The states, by topic, that we lack as a newcomer."""
 
     def hand_over(self, topic: str) -> bytes:
-        """What we had of that when the view began, or got since; UsageError if there is no such thing."""
+        """The state of that topic, as we had it when the view began or have received it since. Raises UsageError if there is no
+        such topic."""
 
     def take_over(self, topic: str, state: bytes | None) -> None:
-        """What we lacked; None: nobody has it any more, and what we have ourselves goes on."""
+        """Take a state that we lacked. None: no member has it any more, and we go on with what we have ourselves."""
 
     def complete(self, member: int) -> None:
-        """A newcomer lacks nothing any more, or is gone."""
+        """A newcomer has all states now, or is gone."""
 
     def incomplete(self) -> set[int]:
-        """Newcomers that may still lack something, if we keep that."""
+        """The newcomers that may still lack a state, if we keep it for them."""
 
 
 class OrderKeeping(Protocol):
-    """The order of a recipe: counts what was sent and what was released.
+    """The order of a recipe: counts sent and released packets.
 
-    One with `flags = True` says in `taken` of each packet whether it is concurrent with something known, and in
-    `taken` nothing to others: it goes on with that after our goodbye."""
+    With `flags = True`, its `taken` marks each packet that is concurrent with a known one, and sends nothing. So the
+    stack calls it even after our goodbye."""
 
     def sent(self) -> list[int]:
-        """How many packets of ours each member has to have, as things stand."""
+        """How many packets of ours each member has to receive, so far."""
 
     def has(self, counts: list[int]) -> bool:
         """Whether so many packets of each member were released here."""
 
     def gate(self, is_open: bool) -> None:
-        """Open: stop holding here, deliver on arrival and go on counting. Local, and harmless to others."""
+        """Open: hold nothing here, deliver on arrival, and go on counting. Local, and harmless to others."""
 
     def overhead(self, members: int) -> int:
-        """Bytes that it adds to a packet besides its stamp, at most, as far as that can be said beforehand."""
+        """The bytes that it adds to a packet besides its stamp: an upper bound where one is known beforehand, else an estimate."""
 
 
 class Recalling(Protocol):
     """Keeps the newest packet of each member, for an error that has to show it."""
 
     def recall(self, member: int, seq: int) -> Packet | None:
-        """That packet, if it is the newest that the application knows of its sender."""
+        """That packet, if it is the newest of its sender that the application has taken."""
 
 
 class Recorded(Protocol):
-    """Has rows that belong to other processes of a trace than the member's own, as copies of objects are."""
+    """Writes rows for other processes of a trace than the member itself, such as copies of objects."""
 
     def record(self, book: Book) -> None:
-        """From now on rows go to the traces of their processes."""
+        """From now on, write rows to the traces of their processes."""
 
     def copies(self, view: View) -> list[tuple[int, str]]:
-        """Those processes of a view: whose they are, and what they are called. Rows number them after the members."""
+        """Those processes in a view: the member of each, and its name. Rows number them after the members."""
 
 
 class Replaceable(Protocol):
     """Can be replaced while the group runs."""
 
     def drain(self) -> list[Packet]:
-        """Before removal: what is held, in order."""
+        """Return the held packets, in order; the layer is about to be removed."""
 
 
 class Doorkeeper(Protocol):
-    """The session: speaks with those who are no members, changes views, says goodbye."""
+    """The session: talks to processes that are not members, changes views, says goodbye."""
 
-    changes_views: bool  # members come, go and fail; else they are those of the first view, and may leave it
+    changes_views: bool  # members may join and fail; if not, the members are those of the first view, and may only leave it
 
     def outside(self, packet: Packet, address: Hashable) -> None:
-        """A packet of this layer's own kind came that belongs to no view."""
+        """A packet of this layer's own kind has arrived that belongs to no view."""
 
     def earlier(self, cuts: Sequence[int]) -> None:
-        """What each process had sent in views before our first, for those who join after us."""
+        """Remember how much each process had sent in views before our first, for members that join after us."""
 
     def ahead(self, number: int) -> None:
-        """A packet came of a view that is not installed here yet."""
+        """A packet has arrived of a view that is not installed here yet."""
 
     def late(self, view: View, source: int, address: Hashable) -> None:
-        """A packet came of a view that is closed here."""
+        """A packet has arrived of a view that is closed here."""
 
     def propose(self, recipe: str, done: "object") -> None:
         """Ask for another recipe in the whole group."""
 
     def goodbye(self) -> None:
-        """We leave: tell everybody until they know."""
+        """We leave: repeat our goodbye until all members know."""
 
     def reviewed(self, is_open: bool) -> None:
-        """The windows have closed, or are open again."""
+        """All windows are open again, or one has closed."""

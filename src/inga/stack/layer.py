@@ -1,4 +1,4 @@
-"""The part a stack is made of: a state machine with a neighbour above and one below."""
+"""The building block of a stack: a state machine with a neighbour above and one below."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,61 +15,61 @@ Pass = Callable[[list[Packet]], None]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Layer:
-    """Passes everything on. A layer overrides what it cares for, and costs nothing elsewhere: the stack binds
+    """Passes everything on. A layer overrides the hooks that it needs, and the others cost nothing: the stack binds
     `above` and `below` past layers that do not override a direction.
 
-    These eight hooks are what most layers need; the rest are small protocols in `stack.hooks`, which a layer has
-    or has not. A layer reads the stack and calls its methods. It never writes the stack's state, nor another
-    layer's: what it knows it says (`is_open`, `held`, ...), and the stack draws the conclusions.
+    Most layers need no more than these eight hooks; the rest are small protocols in `stack.hooks`, which a layer may
+    have. A layer reads the stack and calls its methods. It never writes the stack's state, nor another
+    layer's: it keeps what it knows in its own attributes (`is_open`, `held`, ...), and the stack draws the conclusions.
 
-    No clocks, no sockets, no chance but `self.stack.now` and `self.stack.rng`.
+    No clocks, no sockets, no randomness but `self.stack.now` and `self.stack.rng`.
     """
 
     name: ClassVar[str] = "forward"
     id: ClassVar[int] = 0  # the `kind` of this layer's own packets; 0 = it has none
-    requires: ClassVar[frozenset[str]] = frozenset()  # services needed from below
-    provides: ClassVar[frozenset[str]] = frozenset()  # services added for above
+    requires: ClassVar[frozenset[str]] = frozenset()  # services needed from layers below
+    provides: ClassVar[frozenset[str]] = frozenset()  # services provided to layers above
     transparent: ClassVar[bool] = False  # sees packets of every kind; only at the bottom
     partition: ClassVar[str] = (
-        "all"  # of an order: which parts of a group go on, unless something else is said
+        "all"  # of an order: which parts of a group go on by default when the network is cut
     )
     stays: ClassVar[bool] = False  # other members do not notice this layer: kept when the recipe changes
 
     stack: "Stack"
     above: Pass
     below: Pass
-    wake: float | None = None  # when tick() is wanted
-    levels: tuple[str, ...] = ()  # levels a receipt can reach by this layer
+    wake: float | None = None  # the time at which `tick` is to be called
+    levels: tuple[str, ...] = ()  # levels that a receipt can reach through this layer
 
     def view(self, view: View) -> None:
-        """A view is installed, in which everything is counted anew; in band, bottom to top."""
+        """A view is installed, in which everything is counted anew; called at its place among the packets, bottom to top."""
 
     def down(self, batch: list[Packet]) -> None:
-        """Data on its way out."""
+        """Handle outgoing data."""
         self.below(batch)
 
     def up(self, batch: list[Packet]) -> None:
-        """Data on its way in."""
+        """Handle incoming data."""
         self.above(batch)
 
     def control(self, packet: Packet) -> None:
-        """A packet of this layer's own kind came in. It is invisible above."""
+        """Handle an incoming packet of this layer's own kind. No other layer sees it as data."""
 
     def tick(self, now: float) -> None:
-        """The time `wake` named has come."""
+        """The time `wake` has come."""
 
     def turn(self) -> None:
-        """The turn ends: what waited for company leaves now; top to bottom."""
+        """The turn ends: send now what waited for more messages; top to bottom."""
 
     def taken(self, packets: list[Packet]) -> None:
-        """The application has begun these packets; top to bottom."""
+        """The application has begun to process these packets; top to bottom."""
 
     def gone(self, member: int) -> None:
-        """A member has left or failed, for good: nobody waits for its word any more; bottom to top."""
+        """A member has left or failed, for good: stop waiting for its acknowledgements; bottom to top."""
 
     def sends_again(self, member: int | None, n: int) -> None:
-        """Count a packet that is sent once more to one who misses it. Who is in no view says nothing there: whatever its
-        layers go on to answer is not sent."""
+        """Count a repair for a member. While we are in no view it is not counted: layers may still answer, but the wire drops
+        what they send in the view that was ours."""
         if not self.stack.is_homeless:
             self.stack.counts["repair"] += 1
             self.stack.row("repair", member, n=n)

@@ -1,4 +1,4 @@
-"""The native wire: datagrams to packets and back, for the views in force, those to come, and for no view at all."""
+"""The native wire: datagrams to packets and back, for views in force, for views to come, and for no view at all."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,48 +27,48 @@ if TYPE_CHECKING:
 
 
 class Outsider(NamedTuple):
-    """One that is no member, known by the address from which it wrote, or by the place where it said that it is."""
+    """A process that is not a member, known by the address from which it sent, or by the address that it announced."""
 
     address: Hashable
 
 
 class Direct(NamedTuple):
-    """The same, where only it is to get what is sent, by whatever way there is to it."""
+    """The same, for a datagram that only this process is to get, over whatever path there is to it."""
 
     address: Hashable
 
 
 AHEAD_MAX = 1024
-"""Datagrams of a view that is not installed here yet; what is more is repaired."""
+"""The most datagrams kept of a view that is not installed here yet; the rest is dropped, and repaired later."""
 
 UNKNOWN = -1
-"""The tag of no packet."""
+"""A tag that no packet has."""
 
 PAST_MAX = 4
-"""Closed views that are remembered, to help those who have not heard that they are."""
+"""Closed views that are remembered, to inform members that still send in them."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NativeWire:
-    """The lowest end of a stack. What cannot be read is counted, never raised."""
+    """The lowest end of a stack. An invalid datagram is counted; nothing is raised."""
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self.ahead = Backlog(AHEAD_MAX)  # of views not installed here yet
-        self.tag = stack.group  # by which packets of the view in force are known
-        self.next_tag: int | None = None  # the same of the view that may follow, if a change is under way
+        self.ahead = Backlog(AHEAD_MAX)  # datagrams of views that are not installed here yet
+        self.tag = stack.group  # the tag of packets of the view in force
+        self.next_tag: int | None = None  # the tag of the view that may follow, if a change is in progress
         self.past: dict[int, View] = {}  # closed views by their tags, the newest last
-        # In a first view, which members know before they have met: which process each is, as far as that is known.
-        # Another one of the same name is not it, and nothing it says is taken for the first one's word.
+        # In a first view with listed members: the birth of each member's process, as far as it is known. Packets of
+        # another process of the same name are not accepted as the member's.
         self.births: list[int | None] | None = None
-        self.spoke_at = stack.now  # when something of ours left last that was for everybody
-        # Told of all that is sent to members, while some of them have to be reached in another way as well.
+        self.spoke_at = stack.now  # when we last sent something to all members
+        # Called with everything that is sent to members, while some of them have to be reached by a detour as well.
         self.also: Callable[[Address, Datagram], None] | None = None
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False) -> list[Packet]:
-        """What datagrams hold that is of a view in force, or of no view at all. With `is_hearsay` others repair them as they
-        were, so that they say nothing about whether their sender is still there, and are read also when it is not: what
-        brought them has looked after that."""
+        """The packets in these datagrams that belong to a view in force, or to no view. `is_hearsay`: other members may have repaired
+        them unchanged, so they do not show that their sender is alive. They are read even if it is gone, since the layer that
+        received them has checked which of its packets are due."""
         guard = self.stack.guard
         opened = batch if guard is None else guard.open(batch, self.stack.now)
         return self._read_opened(opened, is_hearsay=is_hearsay)
@@ -92,7 +92,7 @@ class NativeWire:
             if packet.view != OUTSIDE:
                 is_gone = packet.src in left
                 if packet.lent is not is_gone and not (is_hearsay and is_gone):
-                    # It said that nothing more is to be expected, or others did: only they hand it round.
+                    # Its sender is gone, so only lent packets of it are read; or it is lent, and its sender is not gone.
                     stack.counts["late"] += 1
                     if packet.src in stack.failed and not packet.lent:
                         self._read_late(stack.view, data, address)
@@ -104,7 +104,7 @@ class NativeWire:
         return packets
 
     def write(self, batch: list[Packet]) -> None:
-        """Encode what leaves, once for all who get the same."""
+        """Encode outgoing packets, once for all members that get the same bytes, and transmit them."""
         stack = self.stack
         counts, transmit = stack.counts, stack.transmit if self.also is None else self._transmit_also
         for packet in self.sayable(batch):
@@ -112,8 +112,8 @@ class NativeWire:
                 counts["data"] += 1
             else:
                 counts["control"] += 1
-                # Where a member's address is unknown it goes to everybody, and only one is meant. Indices mean
-                # nothing outside a view.
+                # If the address of this member is unknown, the datagram goes to everybody, so it names its destination.
+                # Outside a view it does not, since indices mean nothing there.
                 if packet.to is not None and packet.dst is None and packet.view != OUTSIDE:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
@@ -137,15 +137,15 @@ class NativeWire:
                 transmit(member, bare)
 
     def tell_also(self, tell: "Callable[[Address, Datagram], None] | None") -> None:
-        """Some members have to be reached in another way as well: tell this one of all that is sent; or nobody any more."""
+        """Call `tell` with every datagram from now on, since some members have to be reached by a detour as well; None: stop."""
         self.also = tell
 
     def spoke(self) -> None:
-        """Something of ours left that was for everybody, by whatever wire."""
+        """Note that we have sent something to all members, in whatever wire format."""
         self.spoke_at = self.stack.now
 
     def sayable(self, batch: list[Packet]) -> list[Packet]:
-        """What of this may be said: who is in no view says only what belongs to none."""
+        """Those of these packets that we may send: while we are in no view, only packets that belong to no view."""
         return [packet for packet in batch if packet.view == OUTSIDE] if self.stack.is_homeless else batch
 
     def _transmit_also(self, to: "Address", datagram: "Datagram") -> None:
@@ -154,27 +154,28 @@ class NativeWire:
             self.also(to, datagram)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
-        """Send something to one who is no member: by this wire, which all can read, whatever wire its group has. To
-        everybody if nobody knows where it is, or where all share one address as on other wires."""
+        """Send a packet to a process that is not a member. The native wire is used even in groups with another wire format, since
+        every process can read it. The packet goes to everybody if the address is unknown, or if the group has another wire
+        format, where all share one address."""
         stack = self.stack
         to = None if address is None or stack.chain.hook("read") is not None else Outsider(address)
         stack.counts["control"] += 1
         stack.transmit(to, self.encode(packet))
 
     def encode(self, packet: Packet, *, bare: bool = False) -> Buffer | list[Buffer]:
-        """A packet's bytes, as packets of this group are known and checked."""
+        """The bytes of a packet, with the group's tag and checksum."""
         return encode(packet, self.group_of(packet), bare=bare, covers=self.stack.covers)
 
     def group_of(self, packet: Packet) -> int:
-        """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
+        """The tag of a packet. A packet that belongs to no view carries the lobby, for all that know the group's name."""
         if packet.view == OUTSIDE:
             return self.stack.lobby
-        if self.births is None or packet.lent:  # who gets it need not have met the one that is gone
+        if self.births is None or packet.lent:  # receivers may not know the departed member's birth
             return self.tag
         return self.tag ^ (self.births[packet.src] or 0)
 
     def _tag_from(self, data: Buffer) -> int:
-        """By what a packet in a first view is known, if it is of the member that it says."""
+        """The tag that a packet in a first view must have if it comes from the member that it claims as its source."""
         assert self.births is not None
         if len(data) < HEAD.size:
             return UNKNOWN
@@ -185,21 +186,21 @@ class NativeWire:
         return UNKNOWN if birth is None else self.tag ^ birth
 
     def tag_of(self, view: View) -> int:
-        """By what packets of a view are known."""
+        """The tag of packets of that view."""
         return view_tag(self.stack.identity, view)
 
     def prepare(self, view: View, secret: bytes) -> None:
-        """In a secured group: that view, with this secret, may follow."""
+        """In a secured group: tell the guard that this view, with this secret, may follow."""
         guard, me = self.stack.guard, view.index(self.stack.member)
         assert guard is not None and me is not None
         guard.expect(self.tag_of(view), view, me, secret)
 
     def is_past(self, tag: int) -> bool:
-        """Whether that is the tag of a view that is closed here."""
+        """Whether `tag` is the tag of a view that is closed here."""
         return any(self.tag_of(view) == tag for view in self.past.values())
 
     def enter(self, view: View) -> None:
-        """This view is in force from now on."""
+        """`view` is in force from now on."""
         self.tag = self.tag_of(view)
         if self.stack.guard is not None:
             self.stack.guard.enter(self.tag, view, self.stack.me, self.stack.now)
@@ -209,17 +210,17 @@ class NativeWire:
 
     @property
     def payload_max(self) -> int:
-        """The same, of what the application may put into it: the order may add to a body."""
+        """The largest body that the application may fill: `body_max`, less what the order adds."""
         body_max, overhead = self.body_max, self.stack.chain.hook("overhead")
         return body_max if overhead is None else max(body_max - overhead(len(self.stack.view)), body_max // 2)
 
     def is_elsewhere(self, packet: Packet) -> bool:
-        """Whether it comes from another address than its sender's, as far as that is known."""
+        """Whether a packet came from another address than its sender's, if both are known."""
         known = self.stack.addresses.get(packet.src)
         return known is not None and packet.where is not None and packet.where != known
 
     def close(self, view: View) -> None:
-        """That view ends: what still comes of it is late."""
+        """A view ends: packets of it that still arrive are late."""
         for birth in {0} if self.births is None else {birth for birth in self.births if birth is not None}:
             self.past[self.tag ^ birth] = view
         while len({view.number for view in self.past.values()}) > PAST_MAX:
@@ -227,19 +228,19 @@ class NativeWire:
         self.next_tag = self.births = self.also = None
 
     def catch_up(self) -> None:
-        """Read what came too early for the views before this one."""
+        """Read the datagrams that arrived before this view was installed."""
         if self.ahead:
             waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
             self.take(waiting)
 
     def take(self, batch: Iterable[tuple[Buffer, Hashable]]) -> None:
-        """Read datagrams that were opened before, or that a member has handed on."""
+        """Read datagrams that the guard has opened before, or that a member has forwarded in the open."""
         read = self.stack.chain.hook("read") or self._read_opened
         if packets := read(batch):
             self.stack.chain.lowest(packets)
 
     def seal(self, guard: Guard) -> None:
-        """Seal what is about to leave. What the guard says to those who are reached by others goes there, too."""
+        """Seal outgoing datagrams. The guard's own messages also go by the detour to members that need one."""
         stack = self.stack
         sealed = guard.seal(stack.to_send, stack.now)
         if self.also is not None and guard.words:
@@ -255,7 +256,7 @@ class NativeWire:
         if reason == "view":
             self._read_of_another_view(data, address)
         elif reason == "group" and (tag := tag_of(data)) == self.next_tag:
-            # Whoever was in a first view can say any tag in it, but no number of a view that follows.
+            # A member of a first view can choose its birth, and so make any tag, but not the number of a later view.
             if view_of(data) > self.stack.view.number:
                 self._keep_for_next(data, address)
             else:
@@ -272,18 +273,18 @@ class NativeWire:
         self._note_ahead(view_of(data))
 
     def keep_ahead(self, data: Buffer, source: int, address: Hashable) -> None:
-        """A datagram is of the next view: it is read once that is installed."""
+        """Keep a datagram of the next view until that is installed."""
         if not self.ahead.keep(data, source, address):
             self.stack.reject("early")
 
     def _note_ahead(self, number: int) -> None:
-        """Who speaks in the next view has installed it."""
+        """A packet of the next view has arrived, so its sender has installed that view."""
         self.stack.counts["ahead"] += 1
         for watch in self.stack.chain.hooks("ahead"):
             watch(number)
 
     def _read_late(self, view: View, data: Buffer, address: Hashable) -> None:
-        """A packet of a view that is closed here: it took its time, or its sender does not know."""
+        """A packet of a view that is closed here: it was delayed, or its sender does not know that the view is closed."""
         stack = self.stack
         stack.counts["stale"] += 1
         for late in stack.chain.hooks("late"):
@@ -292,17 +293,17 @@ class NativeWire:
     def _read_of_another_view(self, data: Buffer, address: Hashable) -> None:
         stack, number = self.stack, view_of(data)
         if number < stack.view.number:
-            stack.counts["stale"] += 1  # of a view that is closed
+            stack.counts["stale"] += 1  # a packet of a closed view
         elif number == stack.view.number + 1:
             self._keep_for_next(data, address)
         else:
             stack.reject("view")
 
     def _read_outside(self, data: Buffer) -> Packet | None:
-        """Somebody says something that belongs to no view: a member that greets or leaves, or a stranger."""
+        """Read a packet that belongs to no view: of a member that greets or leaves, or of a stranger."""
         stack = self.stack
         try:
-            # A sender that means another group of this name may have our index in its group.
+            # The sender may be in another group of this name and have our index there, so our own index is not given.
             checked = stack.covers != "nothing"
             packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX, checked=checked)
         except WireError as error:

@@ -1,30 +1,30 @@
-"""Where somebody of a group may be who is in no view of ours, as far as anybody has said so."""
+"""The known addresses at which processes of the group may be that are not in our view."""
 
 from collections.abc import Iterable, Iterator
 
 from inga.model.view import View
 
 PLACES_MAX = 256
-"""Places that are remembered; of more, the one that was named longest ago is forgotten."""
+"""The most addresses that are remembered; beyond that, the one that was learned longest ago is forgotten."""
 
 
 PLACE_MAX = 255
-"""Characters of a place."""
+"""The most characters of an address."""
 
 
 class Places:
-    """Addresses as members give them, `host:port`; none where a group is reached without."""
+    """Addresses in the form `host:port`, as members announce them; none if the group is reached by multicast."""
 
     __slots__ = ("_known", "_mine", "_seeds")
 
     def __init__(self, seeds: Iterable[str] = (), mine: str = "") -> None:
-        """`seeds` are not forgotten. `mine` is where we are."""
+        """`seeds` are never forgotten. `mine` is our own address."""
         self._mine = mine
         self._seeds = tuple(dict.fromkeys(seed for seed in seeds if seed != mine))
         self._known: dict[str, None] = {}
 
     def learn(self, place: str) -> bool:
-        """Somebody is there, or was; whether that is new."""
+        """Remember an address at which a process is, or was; return whether it is new."""
         if not 0 < len(place) <= PLACE_MAX or place in self._seeds or place == self._mine:
             return False
         is_new = place not in self._known
@@ -38,6 +38,6 @@ class Places:
         return iter((*self._seeds, *self._known))
 
     def beside(self, view: View) -> list[str]:
-        """Those where no member of that view is."""
+        """The addresses that no member of that view has."""
         members = {member.address for member in view.members}
         return [place for place in self if place not in members]

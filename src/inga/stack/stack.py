@@ -1,4 +1,4 @@
-"""One member of one group, whole and sans I/O: bytes and time go in, effects come out.
+"""One whole member of one group, without I/O: bytes and time go in, effects come out.
 
     application  send ─▶ ┌───────┐ ─▶ ready().deliver
                          │ layer │
@@ -6,12 +6,12 @@
                          │ layer │
     network   receive ─▶ └───────┘ ─▶ ready().send
 
-The stack encodes and decodes at its bottom, counts what it cannot decode, and hands a layer's own
-packets straight to that layer, so that nothing above ever sees or holds them.
+The stack encodes and decodes at its bottom, counts the datagrams that it cannot decode, and passes a layer's own
+packets straight to that layer, so that no layer above it sees or holds them.
 
-What several layers have a say in has one owner, the stack: whether one may send (`writable`), whether what is sent
-leaves at once (`passable`), what is held, who was met and where they are, who has left. Layers say what they know
-and call a method; nobody writes these attributes from outside.
+Facts to which several layers contribute have one owner, the stack: whether the application may send (`writable`), whether a packet
+leaves at once (`passable`), what is held, which members were met and their addresses, which members have left. Layers keep what
+they know in attributes of their own and call a method of the stack; they do not write its attributes.
 """
 
 from collections import Counter
@@ -40,22 +40,22 @@ EVERYBODY = None
 
 
 Address = int | Outsider | Direct | None
-"""A member's index, somebody who is no member, one by its address alone, or EVERYBODY."""
+"""A member's index, a process that is not a member, one process by its address alone, or EVERYBODY."""
 
 Datagram = Buffer | list[Buffer]
 
 Done = Callable[[str | None], None]
-"""Told of the end of a change that was asked for: nothing, or why it did not come about."""
+"""Called when a requested change has ended: with None if it took place, else with the reason why not."""
 
 
 class Rng(Protocol):
-    """The only source of randomness that layers have."""
+    """The only source of randomness for layers."""
 
     def random(self) -> float: ...
 
 
 class Ready:
-    """Everything that happened since the last call, in the order to act on it."""
+    """All effects since the last call, in the order in which the driver acts on them."""
 
     __slots__ = ("deliver", "error", "notices", "send", "wake", "writable")
 
@@ -73,7 +73,7 @@ class Ready:
         self.wake = wake  # 3. re-arm the single timer
         self.writable = writable  # 4. may send() proceed
         self.error = error  # 5. fatal: deliver first, then raise
-        self.notices = notices  # for a person: who holds us up
+        self.notices = notices  # sentences for a person, such as which members hold us up
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -103,48 +103,49 @@ class Stack:
         guard: Guard | None = None,
         covers: Covers = "all",
     ) -> None:
-        """`group` is what members agree on, `lobby` what also those know who do not: packets that belong to no view
-        carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
-        `sizes` is for one who joins a board: how many members the earlier views had whose packets still come. `birth`
-        tells this process from others of its name, in a first view that members know before they have met. `places`: where
-        somebody may be who is in no view of ours. `guard` seals what leaves, and opens what comes. `covers`: what of our
-        packets their check covers; what others cover we check, unless nobody has a check."""
+        """`group` is the text that all members agree on (name, order, objects); `lobby` is known to strangers as well, and its hash
+        is carried by packets that belong to no view. `beneath` names services that the network itself provides, such as "reliable"
+        in a test. `sizes` is for a newcomer on a board: the number of members in each earlier view whose packets may still arrive.
+        `birth` tells this process from others of its name, in a first view with listed members. `places`: addresses of
+        processes that are not in our view. `guard` seals outgoing datagrams and opens incoming ones. `covers`: the part of our packets
+        that their checksum covers; checksums of others are verified, unless this is "nothing"."""
         self.guard = guard
         self.me = me
         self.member = view.members[me]
         self.now = now
         self.rng = rng
         self.trace = trace
-        self.book: Book | None = None  # where our traces come from, if there may be more than one
+        self.book: Book | None = None  # the source of our traces, if there may be more than one
         self.identity = group
         self.group = group_id(group)
         self.lobby = self.group if lobby is None else group_id(lobby)
         self.receipt = receipt
         self.datagram_max = datagram_max
-        self.covers: Covers = covers if guard is None else "nothing"  # what is sealed needs no check
+        self.covers: Covers = covers if guard is None else "nothing"  # sealed datagrams need no checksum
         self.writable = True
-        self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
-        self.closing = False  # the view is being closed: nothing more is sent in it
-        self.paused: NoMajority | None = None  # too few are here: nothing is sent for this reason
-        self.leaving = False  # we have said goodbye: only the session still speaks
-        self.is_homeless = False  # we are in no view any more: nothing is said in the one that was ours
-        self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
-        self.report_wanted = False  # our counters are to be told to all at the end of this turn
+        self.passable = True  # a packet passed down now leaves at once; if not, a bundle may as well wait for more messages
+        self.closing = False  # the view is being closed: the application may send nothing more in it
+        self.paused: NoMajority | None = None  # too few members are here, so the application may send nothing
+        self.leaving = False  # we have said goodbye: only the session still sends
+        self.is_homeless = False  # we are in no view any more: nothing is sent in the one that was ours
+        self.sizes = {view.number: len(view)} | (sizes or {})  # members of each view whose packets are read
+        self.report_wanted = False  # our counters have to be sent to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
-        self.skips = False  # our application waits for a state, or for who gets one: a view that closes does not wait for it
-        self.delivered = 0  # packets, so far
+        # Our application waits for a state, or for a newcomer that receives one: a closing view does not wait for it to read.
+        self.skips = False
+        self.delivered = 0  # packets delivered so far
         self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
         # datagrams and packets dropped, by reason
         self.rejected: Counter[str] = Counter() if guard is None else guard.rejected
-        self.met: set[int] = set()  # members of whom something was accepted
+        self.met: set[int] = set()  # members of which a packet was accepted
         self.addresses: dict[int, Hashable] = {}  # the address of each member that was met
-        self.doubted: set[int] = set()  # members that may be elsewhere than they were
-        self.places = places or Places()  # where members of other views may be
+        self.doubted: set[int] = set()  # members that may have another address by now
+        self.places = places or Places()  # addresses of processes that are not in our view
         self.left: set[int] = set()  # members that have left or failed, for good
-        self.failed: set[int] = set()  # of these, those that did not say so
-        self.heard: list[float] = []  # of each member: when something of it came last
+        self.failed: set[int] = set()  # those of them that said no goodbye
+        self.heard: list[float] = []  # for each member: when a packet of it last arrived
         self.wire = NativeWire(self)
         self.birth = birth
         self.views = Views(self)
@@ -153,7 +154,7 @@ class Stack:
             self.wire.births = [birth if member == me else None for member in range(len(view))]
         self.beneath = frozenset(beneath)
         self._windows_open = True
-        self.is_silenced = False  # layers of a closed view are at work
+        self.is_silenced = False  # layers of a closed view are running
         self.to_send: list[tuple[Address, Datagram]] = []
         self.to_deliver: list[Batch | View | Incident] = []
         self._notices: list[Notice] = []
@@ -166,11 +167,11 @@ class Stack:
     # What drivers do
 
     def send(self, data: bytes, to: int | None = None, *, now: float) -> Receipt:
-        """Queue one message for everybody else, or for the members in the bit set `to`."""
+        """Queue one message for all other members, or for those in the bit set `to`."""
         return self.send_many([data], to, now=now)
 
     def send_many(self, payloads: list[bytes], to: int | None = None, *, now: float) -> Receipt:
-        """Queue several; the receipt is that of the last."""
+        """Queue several messages; the receipt is that of the last."""
         self.refuse_if_failed()
         if not self.writable:
             self.views.refuse_if_paused()
@@ -181,14 +182,14 @@ class Stack:
         return self.entrance(payloads, to)
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
-        """Take datagrams and where they came from. Whatever they hold, nothing is raised."""
+        """Take datagrams with their source addresses. Whatever they contain, nothing is raised."""
         self.now = now
         packets = self._read(batch)
         if packets:
             self._lowest(packets)
 
     def tick(self, now: float) -> None:
-        """Let layers act whose time has come."""
+        """Call `tick` of the layers whose `wake` has come, and of the guard."""
         self.now = now
         for layer in self._timed:
             if layer.wake is not None and layer.wake <= now:
@@ -197,7 +198,7 @@ class Stack:
             self.guard.tick(now)
 
     def taken(self, packets: list[Packet], *, now: float) -> None:
-        """The application has begun these packets, in this order."""
+        """The application has begun to process these packets, in this order."""
         self.now = now
         for packet in packets:
             self.queued -= packet.size
@@ -210,10 +211,10 @@ class Stack:
             take(packets)
 
     def ready(self, *, now: float | None = None, turn: bool = True) -> Ready:
-        """Hand over all effects since the last call, and forget them.
+        """Return all effects since the last call, and forget them.
 
-        `turn` ends the turn, so that what waited for company leaves; without it, only what is
-        complete anyway, for a driver whose application is still at work in this turn: when to wake is told at its end.
+        `turn` ends the turn, so that open bundles leave. Without it only complete packets leave, for a driver whose application is
+        still sending in this turn; then `wake` is missing, and follows at the end of the turn.
         """
         if now is not None:
             self.now = now
@@ -246,8 +247,8 @@ class Stack:
         cuts: Sequence[int] = (),
         now: float | None = None,
     ) -> None:
-        """The first view counts from here: from nothing, or, for one that joins a board, from the others' bases. `cuts`: what
-        each process had sent in views before."""
+        """Begin the first view. Counts start at zero, or, for a newcomer on a board, at the others' `bases`. `cuts`: how much each
+        process had sent in views before."""
         if now is not None:
             self.now = now
         for earlier in self.chain.hooks("earlier"):
@@ -259,28 +260,28 @@ class Stack:
         self.now = now
 
     def propose(self, recipe: str, done: Done, *, now: float) -> None:
-        """Ask for another recipe in the whole group; `done` is told how that ended."""
+        """Ask for another recipe in the whole group; `done` is called with the outcome."""
         self._hook("propose", now, "cannot be changed while the group runs")(recipe, done)
 
     def gate(self, state: str, *, now: float) -> None:
-        """`open`: deliver here as packets come; `closed`: hold again what comes before its cause."""
+        """`open`: deliver packets here as they arrive; `closed`: hold packets again that arrive before their causes."""
         gate = self._hook("gate", now, "has no gate")
         if state not in ("open", "closed"):
             raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
         gate(state == "open")
 
     def delay(self, member: int, seconds: float, jitter: float, keep_order: bool, *, now: float) -> None:
-        """For tests: what is sent to that member leaves so much later from now on."""
+        """For tests: delay all packets to that member from now on."""
         self._hook("delay", now, "has no place for delays")(member, seconds, jitter, keep_order)
 
     def goodbye(self, *, now: float) -> None:
-        """Tell everybody that we leave; what they still lack of us is lost. The driver goes on with `receive`,
-        `tick` and `ready` until `has_left`, or as long as it likes: nothing but the goodbye is said any more."""
+        """Tell all members that we leave; messages of ours that they still lack are lost. The driver goes on with `receive`,
+        `tick` and `ready` until `has_left`, or as long as it likes: nothing but the goodbye is sent any more."""
         self.now = now
         if not self.leaving:
             self.leaving = True
             if self.trace is not None and self._error is None:
-                owed = 0 if self.settled and self.met.issuperset(self.peers) else None  # or nobody knows
+                owed = 0 if self.settled and self.met.issuperset(self.peers) else None  # None: unknown
                 self.trace.row("leave", now, self.view.number, peer=self.me, n=owed)
             for goodbye in self.chain.hooks("goodbye"):
                 goodbye()
@@ -290,28 +291,28 @@ class Stack:
 
     @property
     def has_left(self) -> bool:
-        """Whether everybody who was met knows that we have left."""
+        """Whether all members that were met know that we have left."""
         return self.leaving and all(layer.settled for layer in self.chain.having("settled") if layer.stays)
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was met has all we sent, so that we may leave."""
+        """Whether all members that were met have all we sent, so that we may leave."""
         return all(layer.settled for layer in self.chain.having("settled"))
 
     def fit(self, granted: int) -> None:
-        """Size windows by what the kernel granted a receiver, in charged bytes."""
+        """Size windows by the buffer that the kernel has granted a receiver, in bytes as the kernel counts them."""
         for fit in self.chain.hooks("fit"):
             fit(granted)
 
     def record(self, book: Book) -> None:
-        """Let rows go to the traces of their processes: ours, and those that layers have besides."""
+        """Write rows to the traces of their processes: to our own, and to those of other processes in layers, such as copies of objects."""
         self.book = book
         self.trace = book.trace(self.view.processes[self.me])
         for record in self.chain.hooks("record"):
             record(book)
 
     def recall(self, member: int, seq: int) -> Packet | None:
-        """A packet that the application knows, if the order keeps it for errors that name it."""
+        """A packet that the application has taken, if the order keeps it for errors that show it."""
         recall: Callable[[int, int], Packet | None] | None = self.chain.hook("recall")
         return None if recall is None else recall(member, seq)
 
@@ -327,17 +328,18 @@ class Stack:
     # What layers do: packets
 
     def reject(self, reason: str, packet: Packet | None = None) -> None:
-        """Count something that cannot be right, and go on."""
+        """Count an invalid datagram or packet, by its reason, and go on."""
         self.rejected[reason] += 1
         peer = None if packet is None or packet.src < 0 else packet.src
         self.row("rejected", peer, note=reason)
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
-        """Send bytes as they are, for a layer that has a wire format of its own."""
+        """Send bytes as they are: for the native wire, and for layers with a wire format of their own."""
         self.to_send.append((to, datagram))
 
     def deliver(self, packets: list[Packet], sender: str | None = None) -> None:
-        """Hand packets to the application: what the topmost layer passes up, of members unless it is said of whom."""
+        """Deliver packets to the application, as the topmost layer passes them up. `sender` is the name of a sender that is not a
+        member; by default it is the member `src`."""
         names, queued, deliver = self.view.names, self.queued, self.to_deliver.append
         for packet in packets:
             queued += packet.size
@@ -346,14 +348,14 @@ class Stack:
         self.delivered += len(packets)
 
     def flush(self) -> None:
-        """Let go of what was sent and waits for company."""
+        """Send messages that wait for more messages."""
         for flush in self.chain.hooks("flush"):
             flush()
 
     def row(
         self, step: str, peer: int | None = None, *, n: int | None = None, note: str | None = None
     ) -> None:
-        """A row of a full trace that is about no message."""
+        """Write a row that concerns no message, if the trace is full."""
         trace = self.trace
         if trace is not None and trace.full and not self.is_silenced:
             trace.row(step, self.now, self.view.number, peer=peer, n=n, note=note)
@@ -361,7 +363,7 @@ class Stack:
     # What layers do: what is shared
 
     def review(self) -> None:
-        """Something that decides whether one may send may have changed: draw the conclusions."""
+        """Compute `writable` and `passable` anew: something that they depend on may have changed."""
         is_open = passable = True
         for window in self._windows:
             is_open = is_open and window.is_open
@@ -378,20 +380,20 @@ class Stack:
                     reviewed(is_open)
 
     def want_report(self, wanted: bool = True) -> None:
-        """Our counters are to be told to all at the end of this turn; or they were."""
+        """Have our counters sent to all at the end of this turn; with `wanted=False`, they were sent."""
         self.report_wanted = wanted
 
     @property
     def held(self) -> int:
-        """Bytes that came and wait for something else."""
+        """Received bytes that wait for other packets."""
         held = 0
         for layer in self._holders:
             held += layer.held
         return held
 
     def meet(self, packet: Packet, *, fresh: bool = False) -> None:
-        """A layer has accepted a packet of a member. Only what is new can tell that it is elsewhere now: what was
-        said before can be said again by anybody, from anywhere."""
+        """A layer has accepted a packet of a member. Only a new (`fresh`) packet changes a known address: an old one can be replayed
+        by anybody, from anywhere."""
         src = packet.src
         self.met.add(src)
         if packet.where is not None and (fresh or not (src in self.addresses or src in self.doubted)):
@@ -399,13 +401,13 @@ class Stack:
             self.doubted.discard(src)
 
     def doubt(self, member: int) -> None:
-        """A member may not be where we think: what is for it goes to everybody until something new comes of it."""
+        """A member may have moved: packets for it go to everybody until a new packet of it arrives."""
         self.addresses.pop(member, None)
         self.doubted.add(member)
 
     def gone(self, member: int, *, failed: bool = False) -> None:
-        """A member has left or failed, for good: tell the layers. Where a view without it follows, what it said last
-        is still handed round; where none can, what is missing of it never comes."""
+        """A member has left or failed, for good: tell the layers. If a view without it follows, its last packets are still
+        lent; if the view cannot change, its missing packets never arrive."""
         self.left.add(member)
         if failed:
             self.failed.add(member)
@@ -420,7 +422,7 @@ class Stack:
         self.review()
 
     def fail(self, error: IngaError) -> None:
-        """Stop for good: deliver what there is, say goodbye, then raise."""
+        """Stop for good: deliver what can be delivered, say goodbye, then raise."""
         if self._error is None:
             self._error = error
             self.goodbye(now=self.now)
@@ -432,7 +434,7 @@ class Stack:
     # Inside
 
     def enter(self, view: View) -> None:
-        """This view is in force from now on."""
+        """`view` is in force from now on."""
         self.view = view
         self.wire.enter(view)
         self.heard += [self.now] * (len(view) - len(self.heard))
@@ -457,7 +459,7 @@ class Stack:
         self._holders = chain.having("held")
 
     def _hook(self, name: str, now: float, lacking: str) -> Any:
-        """What a driver wants of one layer; an order without such a layer is refused with what it lacks."""
+        """The hook that a driver calls. Raises UsageError, with what the order is `lacking`, if no layer has it."""
         self.refuse_if_failed()
         self.now = now
         hook = self.chain.hook(name)
@@ -489,9 +491,9 @@ class Stack:
 COMPUTED = frozenset(
     """trace book receipt chain store emit entrance _read _lowest _takers _turners _timed _windows _holders""".split()
 )
-"""What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""
+"""Attributes computed from the layers, and those that a driver lends: they are left out when a stack is copied or pickled."""
 
 
 def joined(datagram: Datagram) -> bytes:
-    """A datagram in one piece that nobody else holds."""
+    """A datagram as one bytes object, independent of the reader's and other buffers."""
     return b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)

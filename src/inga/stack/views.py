@@ -1,4 +1,4 @@
-"""How a stack goes from one view to the next: the old one is closed, and layers begin anew with the members of the next."""
+"""How a stack changes from one view to the next: the old view is closed, and new layers begin with the members of the next."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,24 +24,24 @@ class Views:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        # to be installed
+        # what `install` is to do at the end of the turn
         self.next: tuple[View, Sequence[Layer], Sequence[int] | None, Sequence[int]] | None = None
-        self.retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
-        self._delivered = 0  # packets, as the view in force was installed
+        self.retired: list[tuple[int, list[Layer]]] = []  # of closed views with untaken packets
+        self._delivered = 0  # packets delivered when the view in force was installed
         self._abandoned = 0  # the last view in which we were another member
         self.since = stack.now  # when the view in force was installed
-        self._resumed_at = -inf  # when its last pause was over
-        self.totals = Totals()  # messages of views before it
+        self._resumed_at = -inf  # when the last pause was over
+        self.totals = Totals()  # message counts of closed views
 
     def begin(self, bases: dict[str, list[int]] | None, cuts: Sequence[int]) -> None:
-        """Our first view counts from here: from nothing, or, for one that joins a board, from the others' bases. `cuts`:
-        what each process had sent in views before."""
+        """Begin our first view. Counts start at zero, or, for a newcomer on a board, at the others' `bases`. `cuts`: how much each
+        process had sent in views before."""
         stack = self.stack
         if stack.view.attempt:
             self._begin_traces(cuts)
         known = (
             (0,) * len(stack.view) if stack.view.attempt else None
-        )  # what was sent in views before is past
+        )  # messages of earlier views count as known
         if bases is not None:
             for adopt in stack.chain.hooks("adopt"):
                 adopt(bases)
@@ -50,15 +50,15 @@ class Views:
 
     @property
     def follow(self) -> bool:
-        """Whether a view without a member follows when it goes."""
+        """Whether the view changes when a member goes."""
         return any(layer.changes_views for layer in self.stack.chain.having("propose"))
 
     def extend(self, view: View, *, now: float) -> dict[str, int]:
-        """Install a view with members appended while counts go on, as the lecture's groups do; what a newcomer has to
-        know of us to start. Groups of ours close a view instead: see `session.changes`."""
+        """Install a view with members appended while counts go on, as in the lecture's groups; return what a newcomer has to
+        know about us to start. Groups of ours close a view instead: see `session.changes`."""
         stack = self.stack
         stack.now = self.since = now
-        stack.flush()  # what was sent so far is not for the newcomer
+        stack.flush()  # messages sent so far are not for the newcomer
         stack.enter(view)
         stack.sizes[view.number] = len(view)
         for extend in stack.chain.hooks("extend"):
@@ -73,11 +73,11 @@ class Views:
         return bases
 
     def bases(self) -> dict[str, int]:
-        """What a newcomer has to know of us if it starts now."""
+        """What a newcomer has to know about us if it starts now."""
         return {key: count for base in self.stack.chain.hooks("base") for key, count in base().items()}
 
     def replace(self, name: str, layer: Layer) -> None:
-        """Put another layer in the place of the one called `name`; what that held goes through it."""
+        """Replace the layer called `name` by another; packets that it held go up through the new one."""
         stack = self.stack
         stack.refuse_if_failed()
         at = next((i for i, old in enumerate(stack.layers) if old.name == name), None)
@@ -85,7 +85,7 @@ class Views:
             raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in stack.layers)}")
         old = stack.layers[at]
         layers = [*stack.layers[:at], layer, *stack.layers[at + 1 :]]
-        check(tuple(map(type, layers)), stack.beneath)  # before the old one lets go
+        check(tuple(map(type, layers)), stack.beneath)  # before the old layer gives up its packets
         if has(old, "flush"):
             old.flush()  # type: ignore[attr-defined]  # `has` has looked
         held: list[Packet] = old.drain() if has(old, "drain") else []  # type: ignore[attr-defined]
@@ -97,16 +97,16 @@ class Views:
 
     @property
     def untaken(self) -> int:
-        """Packets that were delivered and that the application has not taken."""
+        """The number of packets that were delivered and that the application has not taken."""
         return self.stack.delivered - self.stack.taken_count
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether nobody here can be to blame that nothing moves: we are paused, or in no view."""
+        """Whether nothing can move since we are paused, or in no view, so that no member is to blame."""
         return self.stack.paused is not None or self.stack.is_homeless
 
     def close(self) -> None:
-        """Nothing more is sent in this view; what waits for company leaves."""
+        """Let the application send nothing more in this view, and send the messages that wait for more."""
         stack = self.stack
         if stack.trace is not None and not stack.closing:
             stack.trace.row("flush", stack.now, stack.view.number)
@@ -117,36 +117,36 @@ class Views:
             closing()
 
     def pause(self, why: NoMajority | None) -> None:
-        """Nothing is sent for that reason, and the view goes on; or, with None, for none any more."""
+        """Pause sending for that reason while the view stays in force; None ends the pause."""
         if why is None:
             self._resumed_at = self.stack.now
         self.stack.paused = why
         self.stack.review()
 
     def forgives(self, patience: float) -> bool:
-        """Whether what did not come may have been cut off from us: we are, or were so within these seconds."""
+        """Whether a missing packet may be due to a cut network: we are cut off, or were paused until at most `patience` seconds ago."""
         return self.is_cut_off or self.stack.now - self._resumed_at <= patience
 
     def excuse(self, is_excused: bool) -> None:
-        """Whether a view that closes goes on without what our application has not read: it waits for a state itself, or for one
-        that gets its state."""
+        """Set whether a closing view does not wait for our application to read: it waits for a state itself, or for a newcomer that
+        receives its state."""
         self.stack.skips = is_excused
 
     def refuse_if_paused(self) -> None:
-        """Raise why nothing can be sent until somebody is heard again; anew, as each error has a history of its own."""
+        """Raise the reason of the pause, if there is one: a new error each time, since each has a traceback of its own."""
         paused = self.stack.paused
         if paused is not None:
             raise NoMajority(str(paused), paused.missing)
 
     def abandon(self) -> None:
-        """We are in no view from now on. Who took what we say there for a sign of a member would wait for it."""
+        """We are in no view from now on, and send nothing in the old one: others would take us for a member and wait for us."""
         if not self.stack.closing:
             self.close()
         self.stack.is_homeless = True
         self.stack.wire.next_tag = None
 
     def be_reborn(self, least: int = 0) -> None:
-        """We ask to be let into another view as a new member, at least the `least`-th of our name."""
+        """Become a new member, which asks for admission to another view: the next incarnation, or number `least` if that is higher."""
         self.stack.member = self.stack.member.reborn(least)
 
     def was_another(self, view: View) -> bool:
@@ -154,25 +154,25 @@ class Views:
         return view.number <= self._abandoned
 
     def reopen(self) -> None:
-        """The view goes on after all."""
+        """The view goes on after all: the change was cancelled."""
         self.stack.closing = False
         self.stack.wire.next_tag = None
         self.stack.review()
 
     def expect(self, view: View) -> None:
-        """If a packet of that view comes, its sender has installed it."""
+        """Recognize packets of that view, which may come next: they show that their sender has installed it."""
         self.stack.wire.next_tag = self.stack.wire.tag_of(view)
 
     def install(
         self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None, cuts: Sequence[int] = ()
     ) -> None:
-        """Close the view in force, of which everybody who stays has `cut` packets of each member, and go on
-        with other layers, which count anew: once all that is being done in the old view is done. Without a `cut` we
-        are a new member there, with a trace of its own, and `cuts` is what each process had sent before."""
+        """Close the view in force, of which all members that stay have `cut` packets of each member, and go on with other
+        layers, which count anew. This happens in `change`, when no code of the old view is running. Without a `cut` we are a new member
+        in `view`, with a trace of its own, and `cuts` says how much each process had sent before."""
         self.next = (view, layers, cut, cuts)
 
     def change(self) -> None:
-        """Do what `install` was told, now that nothing of the old view is being done."""
+        """Install the view that was given to `install`, now that no code of the old view is running."""
         while self.next is not None:
             change, self.next = self.next, None
             self._install(*change)
@@ -184,7 +184,7 @@ class Views:
         for end in stack.chain.hooks("closed" if cut is not None else "abandoned"):
             end()
         self.totals.close(stack.chain.account(), closed.names, view.names)
-        if self.untaken and stack.delivered > self._delivered:  # else nobody will ask for these layers
+        if self.untaken and stack.delivered > self._delivered:  # if not, these layers are not needed any more
             self.retired.append((stack.view.number, old))
         self._delivered = stack.delivered
         before = {layer.name: layer for layer in old}
@@ -217,14 +217,14 @@ class Views:
         stack.wire.catch_up()
 
     def taken(self, packets: list[Packet]) -> list[Packet]:
-        """Let the layers know that delivered packets of closed views; the rest is of views in force."""
+        """Tell layers of closed views which of their packets were taken; return the packets of the view in force."""
         rest = []
         for packet in packets:
             layers = next((layers for last, layers in self.retired if packet.view <= last), None)
             if layers is None:
                 rest.append(packet)
                 continue
-            with self._silenced(packet.view):  # nobody is there any more to whom they could say anything
+            with self._silenced(packet.view):  # whatever they send has no receiver any more
                 for layer in layers:
                     layer.taken([packet])
         if rest or not self.untaken:
@@ -232,20 +232,20 @@ class Views:
         return rest
 
     def _renumber(self, view: View) -> None:
-        """The next view has other members, and other indices for those that stay: what is known of them goes along."""
+        """Carry over what is known about members that stay, whose indices in the next view are different."""
         stack = self.stack
         before = {member.identity: index for index, member in enumerate(stack.view.members)}
         places = [before.get(member.identity) for member in view.members]
         for index, member in enumerate(stack.view.members):
             if index not in places and index not in stack.left - stack.failed:
-                stack.places.learn(member.address)  # it may live, in another part of the group
+                stack.places.learn(member.address)  # it may be alive, in another part of the group
         me = view.index(stack.member)
         assert me is not None
         stack.me = me
         stack.met = {new for new, old in enumerate(places) if old in stack.met}
         known = {new: stack.addresses[old] for new, old in enumerate(places) if old in stack.addresses}
         stack.doubted.clear()
-        stack.addresses.clear()  # drivers look into it
+        stack.addresses.clear()  # in place, since drivers hold a reference to it
         stack.addresses.update(known)
         stack.heard = [stack.now if old is None else stack.heard[old] for old in places]
         stack.left, stack.failed = set(), set()
@@ -258,8 +258,8 @@ class Views:
 
     @contextmanager
     def _silenced(self, view: int) -> Iterator[None]:
-        """What is sent meanwhile is not, nor are there rows about it; of a view in which we were another member none
-        at all: its trace has ended."""
+        """Meanwhile, drop whatever is sent, and write no rows about it; in a view in which we were another member write no rows at
+        all, since its trace has ended."""
         stack, trace = self.stack, self.stack.trace
         count, stack.is_silenced = len(stack.to_send), True
         if view <= self._abandoned:
@@ -269,7 +269,7 @@ class Views:
         del stack.to_send[count:]
 
     def revive(self) -> None:
-        """After a copy: layers of closed views belong to this stack, too."""
+        """After a copy: bind the layers of closed views to this stack, too."""
         for _, layers in self.retired:
             for layer in layers:
                 layer.stack = self.stack
@@ -277,7 +277,7 @@ class Views:
     # Traces
 
     def _copies(self, view: View) -> list[tuple[int, str]]:
-        """The processes of a view besides members: copies of objects, by member and name."""
+        """The processes of a view that are not members: copies of objects, by member and name."""
         copies = self.stack.chain.hook("copies")
         found: list[tuple[int, str]] = [] if copies is None or self.stack.book is None else copies(view)
         return found
@@ -291,7 +291,7 @@ class Views:
         return [*map(book.number, of), *copies]
 
     def _ours(self, copies: Iterable[tuple[int, str]]) -> list[Trace]:
-        """Our own trace, and those of our copies among these."""
+        """Our own trace, and the traces of those of these copies that are ours."""
         stack, book = self.stack, self.stack.book
         if book is None or stack.trace is None:
             return [] if stack.trace is None else [stack.trace]
@@ -299,20 +299,20 @@ class Views:
         return [stack.trace, *(book.trace(mine, name) for member, name in copies if member == stack.me)]
 
     def _cut_traces(self, view: View, cut: Sequence[int], copies: list[tuple[int, str]]) -> None:
-        """Our traces go on in the numbers of the next view; `copies` are those of the view that is closed."""
+        """Tell our traces that counts begin anew in the next view; `copies` are those of the view that is closed."""
         past = None if self.stack.book is None else self.stack.book.past(view.number)
         for trace in self._ours(copies):
             trace.cut(self.stack.view.number, cut if past is None else past, self._processes(view))
 
     def _end_traces(self) -> None:
-        """The others went on without us: what we were ends here, and does not see what follows."""
+        """The others went on without us: end the trace of the member that we were."""
         stack = self.stack
         if stack.trace is not None:
             stack.trace.row("crash", stack.now, stack.view.number, peer=stack.me)
         stack.trace, self._abandoned = None, stack.view.number
 
     def _begin_traces(self, cuts: Sequence[int]) -> None:
-        """We are a new member of a group that has had views before."""
+        """Begin our traces as a new member of a group that has had views before."""
         stack, book, view = self.stack, self.stack.book, self.stack.view
         if book is None:
             return
@@ -324,8 +324,8 @@ class Views:
     def _record(
         self, known: tuple[int, ...] | None, joined: Sequence[str], closed: View | None = None
     ) -> None:
-        """Rows of a view and of its new members. `known`: what its installation makes known here; `closed`: the view
-        of which those who left or failed were members."""
+        """Write rows for a view and its new members. `known`: the vector of messages that count as known from its installation on;
+        `closed`: the view whose members `view.left` and `view.failed` are."""
         trace, view, now = self.stack.trace, self.stack.view, self.stack.now
         if trace is None:
             return
@@ -341,7 +341,7 @@ class Views:
                 view.number,
                 dst=(1 << len(view) + len(copies)) - 1,
                 deps=known,
-                peer=0,  # who led the change to it: always the first of those who stayed
+                peer=0,  # the leader of the change: always the first of the members that stayed
                 n=len(view),
                 ref=changed or None,
                 note=view.recipe,

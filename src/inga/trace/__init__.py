@@ -1,6 +1,6 @@
 """The trace: what every run writes and what the pipeline reads. docs/trace.md has the format.
 
-Nothing here loads pyarrow before a trace on disk is really written or read.
+Importing this package does not load pyarrow: that happens when a trace on disk is first written or read.
 """
 
 from inga.trace.aliases import ALIASES, rename

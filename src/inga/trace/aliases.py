@@ -1,6 +1,6 @@
 """The papers' own names for the steps of a trace, for display.
 
-One step of ours may be several of theirs. `ALIASES[scheme][step]` lists them in order; a step that a
+One of our steps may be several of theirs. `ALIASES[scheme][step]` lists them in order; a step that a
 scheme does not mention keeps its name.
 """
 
@@ -17,7 +17,7 @@ _ADVANCED = "RemoteCountIncrementedInSiteVectorTimeStamp"
 _DELIVERED = "VectorTimeStampedMessageDelivered"
 
 CHANGES = frozenset({_CREATED, _ADDED, _COUNTED, _COPIED, _ADVANCED})
-"""The lecture's steps that are about a vector of the site, not about a message's stamp."""
+"""The lecture's steps that concern a vector of the site, not the stamp of a message."""
 
 ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
     "dewan": {
@@ -60,12 +60,12 @@ ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def rename(rows: Iterable[Row], scheme: str | None) -> Iterator[tuple[Row, tuple[str, ...]]]:
-    """Each row with the names a scheme has for it; None = our own. Rows of one process must come in
+    """Yield each row with the names that a scheme has for it; None stands for our own names. Rows of one process must come in
     `pos` order.
 
-    In the lecture every message passes through the buffer. We write `hold` only when it has to wait
-    there, so a delivery without a hold is named as buffered first. An own message that is echoed never
-    was in the buffer, and no remote count changes. A vector is created once, with a process's first view.
+    In the lecture every message passes through the buffer. We write `hold` only if the message has to wait
+    there, so a delivery without a hold gets the name for buffering first. An own message that is echoed never
+    was in the buffer, and changes no remote count. A vector is created once, with a process's first view.
     """
     names = {} if scheme is None else ALIASES[scheme]
     lecture = scheme == "dewan"

@@ -1,6 +1,6 @@
 """Rows to columns and back: the conversion between Python values and Arrow arrays.
 
-Everything that costs is done here, a few thousand rows at a time and, in a live member, in another thread.
+The expensive part of tracing is here. It handles a few thousand rows at a time and, in a live member, runs in another thread.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,8 @@ _CODES = {name: code for code, name in enumerate(STEP_NAMES)}
 def to_batches(
     cells: RowCells, process: int, first: int, numbering: Numbering, schema: Any, origin: int = 0
 ) -> Iterator[Any]:
-    """Record batches of rows whose positions start at `first`; `origin` nanoseconds are added to times."""
+    """Convert rows to record batches, one for each run of rows with the same frame. Positions start at `first`; `origin`
+    nanoseconds are added to times."""
     views = cells[VIEW::WIDTH]
     frame = numbering.frame(min(views))
     if frame is numbering.frame(max(views)):
@@ -76,7 +77,7 @@ def _nanoseconds(seconds: Any, origin: int) -> Any:
     since = seconds + origin / 1e9
     check_seconds(
         since.flat[np.argmax(~(np.abs(since) <= SECONDS_MAX))]
-    )  # the first that is too far away, if any is
+    )  # the first time that is out of range; if none is, argmax returns 0 and a valid time passes
     return np.rint(seconds * 1e9).astype(np.int64) + origin
 
 
@@ -122,7 +123,7 @@ def _dst_column(masks: list[int | None], n: int, frame: Frame) -> Any:
 
 
 def _deps_columns(deps: list[Deps | None], height: list[int | None], n: int, frame: Frame) -> tuple[Any, Any]:
-    """The vectors as fixed binary, and their heights; a row without vector keeps the height it was given."""
+    """The vectors as fixed binary, and their heights. A row without a vector keeps the height it was given."""
     import numpy as np
 
     pa = load_pyarrow()
@@ -144,7 +145,7 @@ def _deps_columns(deps: list[Deps | None], height: list[int | None], n: int, fra
 
 
 def _matrix(vectors: list[Deps], n: int, frame: Frame) -> Any:
-    """One line of n counts per vector, in the numbers of the run."""
+    """A matrix with one row of n counts for each vector, in the numbering of the run."""
     import numpy as np
 
     members = len(frame.indices)
@@ -175,7 +176,7 @@ def fixed_binary(matrix: Any, present: Any) -> Any:
 
 
 def widen(deps: Any, n: int) -> Any:
-    """A binary column of vectors, fixed or not, as fixed binary for n processes, padded with zeros."""
+    """Convert a binary column of vectors, of fixed width or not, to fixed binary for n processes, padded with zeros."""
     import numpy as np
 
     pa = load_pyarrow()
@@ -196,7 +197,7 @@ def widen(deps: Any, n: int) -> Any:
 
 
 def to_rows(table: Any) -> Iterator[Row]:
-    """The rows of a table that a reader made, so its `deps` are fixed binary."""
+    """The rows of a table from `reader`, which makes `deps` fixed binary."""
     return map(Row._make, zip(*(_values(table.column(name), name) for name in Row._fields), strict=True))
 
 

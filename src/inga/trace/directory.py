@@ -1,4 +1,4 @@
-"""Files and directories that are there when they are whole."""
+"""Files and directories that appear only when they are complete."""
 
 import errno
 import os
@@ -11,12 +11,13 @@ from threading import get_ident
 from inga.model.errors import UsageError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Why writing may fail in the middle of a file."""
+"""Errors that may interrupt writing in the middle of a file."""
 
 
 @contextmanager
 def naming_full(path: Path) -> Iterator[None]:
-    """Say which place has no room for what is written in here: such an error does not name the file."""
+    """Turn an error of a write inside the block (no room, a limit, a broken disk) into a `UsageError` that names `path`: the
+    original error does not."""
     try:
         yield
     except OSError as error:
@@ -27,12 +28,12 @@ def naming_full(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_directory(out: Path) -> Iterator[Path]:
-    """A directory that is there when what is in it is whole, and not before."""
+    """A hidden directory to write to, which is renamed to `out` when the block ends without an error, and deleted otherwise."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} exists already: choose another place")
     if not out.parent.is_dir():
         raise UsageError(f"there is no directory {out.parent} to make {out.name} in")
-    out = out.resolve()  # `.` has no name to hide
+    out = out.resolve()  # `.` has no name to derive a hidden one from
     hidden = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         try:
@@ -48,8 +49,9 @@ def whole_directory(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_file(path: Path, *, anew: bool = False, lasting: bool = False) -> Iterator[Path]:
-    """A file to write instead of this one, which takes its place when all went well; nobody ever reads half of it. `anew`: only
-    if there is none, else `FileExistsError`; of several that try, one succeeds. `lasting`: also after a power failure."""
+    """A hidden file to write, which replaces `path` when the block ends without an error; no reader ever sees half of it. With
+    `anew` only if `path` does not exist, else `FileExistsError`: of several processes that try, one succeeds. With `lasting`
+    its bytes are on disk before it is renamed, so that a power failure cannot leave an incomplete file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(
         f".{path.name}.{os.getpid()}.{get_ident()}.tmp"

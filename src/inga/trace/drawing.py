@@ -1,10 +1,10 @@
-"""Rows of a trace as columns to draw: in order of time, each message and each copy of it with a number.
+"""Rows of a trace as columns to draw: ordered by time, with a number for each message and each copy of it.
 
-A picture of a million events needs neither vectors nor names: what precedes what follows from who sent and who received
-what, so a viewer can follow the arrows. Whatever is text is cut short and listed once.
+A picture of a million events needs neither vectors nor names: which event precedes which follows from the sends and
+receipts, so a viewer can follow the arrows. Texts are cut short, and each is listed once.
 
-Control packets and datagrams are left out, which are most of a trace and none of what a person looks for; so are arrivals
-of messages that went on at once.
+Control packets and datagrams are left out: they are most of a trace, and nothing that a person looks for. So are arrivals
+of messages that were held or passed on at once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,19 +34,19 @@ COLUMNS_DRAWN = (
     *("process", "pos", "time", "step", "view", "src", "seq"),
     *("dst", "peer", "n", "op", "ref", "note"),
 )
-TEXT_MAX = 200  # letters of a text that is shown
-TEXTS_MAX = 20_000  # different ones; what follows them is drawn without text
-CLOCKS_MAX = 1 << 26  # entries of clocks of imported events; more are drawn without arrows
+TEXT_MAX = 200  # characters of a text that are shown
+TEXTS_MAX = 20_000  # different texts; events with further ones are drawn without text
+CLOCKS_MAX = 1 << 26  # entries of all clocks of imported events; if there are more, arrows are left out
 BLOCK = 1 << 14  # events whose clocks are compared at once
 
-_GOES_ON = ("accept", "deliver", "hold", "start")  # what may become of a message that has come
+_GOES_ON = ("accept", "deliver", "hold", "start")  # steps that may follow the arrival of a message
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Columns of events, and of the messages they are about. Numbers count from 0, and -1 stands for none."""
+    """Columns of events, and of the messages that they concern. Numbers count from 0, and -1 stands for none."""
 
-    process: Any  # integers, one per event, as are those that follow
+    process: Any  # integers, one per event; so are the columns down to `ref`
     pos: Any
     time: Any  # nanoseconds
     step: Any  # index into STEPS_DRAWN
@@ -56,9 +56,9 @@ class Drawing:
     peer: Any
     n: Any
     text: Any  # index into `texts`
-    cause: Any  # of an event of an imported log: the event that it heard of, if its clock says so
-    ref: Any  # the same for `refs`; numbers beyond those are still equal where the references are
-    src: Any  # one per message, as are those that follow
+    cause: Any  # of an event of an imported log: the event that it learned of, according to its clock
+    ref: Any  # index into `refs`; numbers beyond its end are equal if and only if the references are
+    src: Any  # integers, one per message; so are `seq` and `dst`
     seq: Any
     dst: Any  # index into `sets`
     texts: Sequence[str] = field(default_factory=list)
@@ -69,13 +69,13 @@ class Drawing:
         return len(self.process)
 
     def find(self, process: int, pos: int) -> int | None:
-        """The event at a position of a process, if it is among them."""
+        """The index of the event at a position of a process, or None if it is not drawn."""
         found = ((self.process == process) & (self.pos == pos)).nonzero()[0]
         return int(found[0]) if len(found) else None
 
 
 def from_rows(rows: Iterable[Row]) -> Drawing:
-    """What there is to draw of some rows."""
+    """The drawing of some rows."""
     import numpy as np
 
     kept = [row for row in rows if row.step in STEPS_DRAWN]
@@ -104,14 +104,14 @@ def from_rows(rows: Iterable[Row]) -> Drawing:
 
 
 def from_table(table: Any) -> Drawing:
-    """The same of a pyarrow table with the columns that are drawn and nothing but steps that are drawn. Events of imported logs
-    need the column `deps`, too."""
+    """The drawing of a pyarrow table that has the columns `COLUMNS_DRAWN` and only rows of `STEPS_DRAWN`. Events of imported
+    logs need the column `deps`, too."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     def numbers(name: str) -> Any:
-        return pc.fill_null(table[name], -1).to_numpy()  # of 32 or 64 bits, as they are in traces
+        return pc.fill_null(table[name], -1).to_numpy()  # 32 or 64 bits wide, as in traces
 
     def coded(column: Any) -> tuple[Any, Any]:
         whole = column.combine_chunks().dictionary_encode()
@@ -136,7 +136,7 @@ def from_table(table: Any) -> Drawing:
 
 
 class _Words:
-    """Different texts, numbered as they appear."""
+    """Different texts, numbered in the order of their first appearance."""
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
@@ -154,7 +154,7 @@ def _members(mask: int) -> list[int]:
 
 
 def _clocks(vectors: Sequence[Sequence[int] | None]) -> Any:
-    """A line for each event; None if there are no clocks."""
+    """A matrix with one row for each event; None if there are no clocks, or more than `CLOCKS_MAX` entries."""
     import numpy as np
 
     width = max((len(each) for each in vectors if each is not None), default=0)
@@ -168,7 +168,7 @@ def _clocks(vectors: Sequence[Sequence[int] | None]) -> Any:
 
 
 def _matrix(deps: Any) -> Any:
-    """The same of a column of vectors of one length."""
+    """The same for a column of vectors of one length."""
     import numpy as np
 
     width = deps.type.byte_width // 4
@@ -185,8 +185,9 @@ def _matrix(deps: Any) -> Any:
 
 
 def _causes(columns: dict[str, Any], clocks: Any) -> Any:
-    """What each event of an imported log heard of: of all entries of its clock that rose since the event before it at the same
-    process, the one whose event knew most. That knew the others, unless somebody was heard of in two ways at once."""
+    """The event that each event of an imported log learned of: of all entries of its clock that rose since the previous event of
+    the same process, the one whose event has the largest clock. That event knew the others, unless news came over two
+    independent ways at once."""
     import numpy as np
 
     events = np.flatnonzero(columns["step"] == STEPS_DRAWN.index("event"))
@@ -212,7 +213,7 @@ def _causes(columns: dict[str, Any], clocks: Any) -> Any:
         at = order[np.minimum(np.searchsorted(in_order, wanted), len(keys) - 1)]
         there = keys[at] == wanted
         which, at = which[there], at[there]
-        best = np.lexsort((height[at], which))  # of several the highest comes last, and stays
+        best = np.lexsort((height[at], which))  # of several, the highest is last, and overwrites the others
         cause[events[first + which[best]]] = events[at[best]]
     return cause
 
@@ -224,12 +225,12 @@ def _blocks(line: Any) -> list[Any]:
 def _drawing(
     columns: dict[str, Any], texts: list[str], refs: list[str], sets: list[list[int]], clocks: Any
 ) -> Drawing:
-    """Order, numbers for messages and copies, and without arrivals that tell nothing."""
+    """Sort the events, number messages and copies, and leave out arrivals that show nothing of their own."""
     import numpy as np
 
-    columns["line"] = np.arange(len(columns["step"]))  # of `clocks`, which is too large to be put in order
+    columns["line"] = np.arange(len(columns["step"]))  # row of `clocks`, which is too large to be sorted
     order = np.lexsort((columns["pos"], columns["process"], columns["time"]))
-    for name in columns:  # one after the other, as they are large
+    for name in columns:  # one at a time, to save memory: they are large
         columns[name] = columns[name][order]
     columns |= _numbered(columns)
     idle = _is_idle(columns)
@@ -237,7 +238,7 @@ def _drawing(
         columns[name] = columns[name][~idle]
     none = np.full(len(columns["step"]), -1, np.int64)
     columns["cause"] = none if clocks is None else _causes(columns, clocks)
-    columns |= _numbered(columns)  # without those that were only about what is left out
+    columns |= _numbered(columns)  # again, so that messages seen only in events left out have no number
     count = int(columns["message"].max(initial=-1)) + 1
     about = columns["message"] >= 0
     src, seq, dst = (np.full(count, -1, np.int64) for _ in range(3))
@@ -250,7 +251,7 @@ def _drawing(
 
 
 def _numbered(columns: dict[str, Any]) -> dict[str, Any]:
-    """Which message and which copy of it each event is about; -1 for none."""
+    """The message that each event concerns, and the copy of it; -1 for none."""
     import numpy as np
 
     about = (columns["src"] >= 0) & (columns["seq"] >= 0)
@@ -264,7 +265,7 @@ def _numbered(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_idle(columns: dict[str, Any]) -> Any:
-    """Arrivals at the very moment at which the message went on, or was put aside."""
+    """Which events are arrivals of a message that was passed on or held at the same time, or earlier."""
     import numpy as np
 
     copy, time, step = columns["copy"], columns["time"], columns["step"]

@@ -1,12 +1,12 @@
 """A trace as lines of JSON, one object per step, under our names or those of a paper.
 
-Beside the columns of its row, a step shows what the lecture lets every step record:
+Beside the columns of its row, a step shows what every step records in the lecture:
 
     vector    the site's vector after a step that changes it: own sends, and deliveries per sender
-    stamp     the message's time stamp: its past, with the sender's own entry being its number
+    stamp     the message's time stamp: its past, with the message's number as the sender's own entry
     position  its place in the hold queue; 1 if it leaves again at once
 
-Rows go by one after the other, so memory does not grow with the trace; `Stamps` says what is kept of messages.
+Rows are processed one at a time, so memory does not grow with the trace; of messages, `Stamps` keeps the stamps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from inga.trace.schema import Row
 from inga.trace.stamps import Stamps, stamp
 
 LINES = 1000
-"""Lines written at once."""
+"""How many lines are written at once."""
 
 ExportedStep = dict[str, Any]
 
@@ -30,7 +30,7 @@ ExportedStep = dict[str, Any]
 def steps(
     trace: Iterable[Row], stamps: Stamps, names: Sequence[str], alias: str | None = None
 ) -> Iterator[ExportedStep]:
-    """What happened, step by step. Rows come by process, and of each process in `pos` order."""
+    """The steps of a trace as objects. Rows must come by process, and those of each process in `pos` order."""
     process, vector = -1, [0] * len(names)
     for row, found in rename(trace, alias):
         if row.process != process:
@@ -48,9 +48,9 @@ def _stamp_of(row: Row, stamps: Stamps) -> list[int] | None:
 
 
 def _change(row: Row, vector: list[int]) -> bool:
-    """Bring the site's vector up to date; whether this is a step that shows it."""
+    """Update the site's vector for a row; return whether the row is of a step that shows the vector."""
     if row.step in ("view", "join"):
-        if row.deps is not None:  # who joins starts with what the others had sent
+        if row.deps is not None:  # a newcomer starts with the messages that the others had sent
             vector[:] = map(max, vector, row.deps)
         return True
     if row.src is None or row.seq is None:
@@ -98,7 +98,7 @@ def _step(
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written."""
+    """How much an export has written."""
 
     processes: int
     rows: int
@@ -112,7 +112,7 @@ def write_jsonl(
     alias: str | None = None,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Exported:
-    """Write a trace to `out`; `progress` hears how many rows are done."""
+    """Write a trace to `out`; `progress` is called with the number of rows that are done."""
     processes = read_processes(trace)
     names = [file.name for file in processes]
     count = Counted(rows(trace))
@@ -128,7 +128,7 @@ def write_lines(
     count: "Counted",
     progress: Callable[[int], None],
 ) -> Exported:
-    """Write what an export makes of the counted rows, some lines at a time."""
+    """Write the lines that an export makes of the counted rows, `LINES` at a time."""
     written = 0
     while batch := list(islice(lines, LINES)):
         out.writelines(batch)
@@ -139,7 +139,7 @@ def write_lines(
 
 
 class Counted:
-    """Rows that count themselves as they go by."""
+    """An iterable of rows that counts how many have been read from it."""
 
     def __init__(self, source: Iterable[Row]) -> None:
         self._source = source

@@ -1,10 +1,10 @@
-"""The log of a tap: what one silent member was given, for readers that come later.
+"""The log of a tap: the messages that were delivered to one silent member, for later readers.
 
-    LOG/log.json                                    whose log this is
+    LOG/log.json                                    the format, and the group's name
     LOG/records/FIRST-NEXT.parquet                  records FIRST, FIRST + 1, ... NEXT - 1, counted from 0
 
-A file appears whole, by renaming, after its bytes are on disk, and is never changed. So the names alone are the
-index: a reader knows which file has which record, half a record is never seen, and an offset is a count.
+A file is renamed into place when its bytes are on disk, and never changed. So the file names alone are the
+index: a reader knows which file has which record, never sees half a record, and an offset is a count.
 """
 
 import fcntl
@@ -69,7 +69,7 @@ def record_schema() -> Any:
 
 
 def log_files(path: str | os.PathLike[str]) -> list[LogFile]:
-    """The files of a log, by what they hold; a `TraceError` if records are missing in between."""
+    """The files of a log, in the order of their records. Raises `TraceError` if records between them are missing."""
     directory = Path(path)
     _check_head(directory)
     files = []
@@ -81,7 +81,7 @@ def log_files(path: str | os.PathLike[str]) -> list[LogFile]:
     expected = 0
     for at, file in enumerate(files):
         if file.first > expected and at == 0:
-            pass  # the beginning may have been thrown away
+            pass  # the oldest files may have been deleted
         elif file.first != expected or file.next <= file.first:
             raise TraceError(f"{path}: record {expected} is missing before {Path(file.path).name}.")
         expected = file.next
@@ -102,7 +102,7 @@ def _check_head(directory: Path) -> dict[str, Any]:
 
 
 class LogWriter:
-    """Appends to a log. One at a time: a second one is refused."""
+    """Appends to a log. Only one writer at a time can have it open: a second one is refused."""
 
     def __init__(self, path: str | os.PathLike[str], group: str) -> None:
         self.directory = Path(path)
@@ -122,7 +122,7 @@ class LogWriter:
         self.next = files[-1].next if files else 0  # number of the next record
 
     def append(self, records: Sequence[LoggedMessage]) -> None:
-        """Make these visible, all or none."""
+        """Append records as one file, so that readers see all of them or none."""
         if not records:
             return
         pa = load_pyarrow()
@@ -161,7 +161,7 @@ class LogWriter:
 
 
 def read_records(file: LogFile, first: int, end: int) -> Any:
-    """Those of a file's records that lie in [first, end), as a pyarrow table."""
+    """The records of a file whose numbers are in [first, end), as a pyarrow table."""
     pa = load_pyarrow()
     try:
         table = pa.parquet.read_table(file.path, schema=record_schema(), page_checksum_verification=True)
@@ -175,7 +175,7 @@ def read_records(file: LogFile, first: int, end: int) -> Any:
 
 
 def _sync(directory: Path) -> None:
-    """Names are safe on disk too."""
+    """Flush a directory to disk, so that the names in it survive a power failure, too."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

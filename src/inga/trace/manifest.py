@@ -1,7 +1,7 @@
-"""What a trace says about itself: the manifest of the run and one small file per process.
+"""The metadata of a trace: the manifest of the run and one small file per process.
 
-Both are JSON objects. They are replaced as a whole, by renaming, so nobody reads half of one; keys we do
-not know are kept, since a newer writer or a person may have put them there.
+Both are JSON objects. They are replaced as a whole, by renaming, so no reader sees half of one; unknown keys
+are kept, since a newer writer or a person may have added them.
 """
 
 import json
@@ -22,15 +22,15 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 CLOCKS = ("virtual", "wall")
 RECEIVERS = "receivers"
-"""The option `destinations` of a trace that was made of a log that does not say for whom messages are: `dst` of a send names those that
-received it."""
+"""The value of the option `destinations` in a trace made from a log that does not name destinations: `dst` of a send lists the
+processes that received it."""
 LINES = "lines"
-"""The option `times` of a trace that was made of a log without times: `time` only counts its lines."""
+"""The value of the option `times` in a trace made from a log without times: `time` only counts its lines."""
 
 
 @dataclass
 class Manifest:
-    """What a run is. Written by whoever starts it, and once more at its end if that is known."""
+    """The description of a run. The program that starts a run writes it, and writes it again at the end if it knows the end."""
 
     group: str
     processes: list[str]  # names; a process is known by its position here
@@ -42,23 +42,23 @@ class Manifest:
     options: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
     conflicts: dict[str, list[list[str]]] | None = None  # object runs: per process, pairs of methods
-    undecided: dict[str, list[list[str]]] | None = None  # the same, of methods whose arguments decide
+    undecided: dict[str, list[list[str]]] | None = None  # the same, where arguments decide on the conflict
     complete: bool = False
     run: str = field(default_factory=lambda: str(uuid4()))
     format: int = FORMAT
-    extra: dict[str, Any] = field(default_factory=dict)  # keys of others
+    extra: dict[str, Any] = field(default_factory=dict)  # keys unknown here
 
     @property
     def is_import(self) -> bool:
-        """Whether it was made of another system's log, whose lines its rows name as `ref`."""
+        """Whether the trace was made from another system's log; then `ref` of its rows names lines of that log."""
         return self.source.startswith("import:")
 
     def to_json(self) -> dict[str, Any]:
-        """What is written to the file."""
+        """The content of the file."""
         return {key: getattr(self, key) for key in _MANIFEST_RULES} | self.extra
 
     def write(self, directory: str | os.PathLike[str]) -> None:
-        """Put it in its place, or raise the `TraceError` a reader of it would."""
+        """Write the manifest into a trace's directory, or raise the `TraceError` that reading it would raise."""
         path = Path(directory) / MANIFEST
         content = self.to_json()
         _check_manifest(content, str(path))
@@ -66,9 +66,9 @@ class Manifest:
 
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
-        """Read and check one; `where` names it in errors."""
+        """Read and check a manifest; `where` names it in errors."""
         content = load_json(text, where)
-        # The format is looked at first: another one may well have other keys.
+        # The format is checked first: another format may have other keys.
         _check(content, {"format": _MANIFEST_RULES["format"]}, where)
         _check_manifest(content, where)
         return cls(**_split(content, _MANIFEST_RULES))
@@ -76,34 +76,34 @@ class Manifest:
 
 @dataclass
 class ProcessFile:
-    """What is known of one process's rows. `complete` and `crashed` are independent of each other:
+    """What is known about the rows of one process. `complete` and `crashed` are independent of each other:
     a simulated crash loses no row, a killed member loses its open segment."""
 
     process: int
     name: str
     first_view: int | None = None  # None before the first finished segment
-    last_pos: int = 0  # of its last finished segment
-    complete: bool = False  # nothing is missing after `last_pos`
+    last_pos: int = 0  # position of the last row in a finished segment
+    complete: bool = False  # no row is missing after `last_pos`
     crashed: bool = False
-    disclaims: list[str] = field(default_factory=list)  # guarantees that the run gave up here
+    disclaims: list[str] = field(default_factory=list)  # guarantees that this process gave up for the run
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What is written to the file."""
+        """The content of the file."""
         return {key: getattr(self, key) for key in _PROCESS_RULES} | self.extra
 
     def write(self, directory: str | os.PathLike[str]) -> None:
-        """Put it in its place."""
+        """Write the process file into a trace's directory."""
         write_json(process_path(directory, self.process), self.to_json())
 
     @property
     def has_begun(self) -> bool:
-        """Whether the process was ever there, and may have rows: not if its number was only claimed."""
+        """Whether the process has begun, so that it may have rows. False if its number was only claimed."""
         return not (self.complete and self.crashed) or self.last_pos > 0
 
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
-        """Read and check one; `where` names it in errors."""
+        """Read and check a process file; `where` names it in errors."""
         content = load_json(text, where)
         _check(content, _PROCESS_RULES, where)
         return cls(**_split(content, _PROCESS_RULES))
@@ -114,7 +114,7 @@ def process_path(directory: str | os.PathLike[str], process: int) -> Path:
 
 
 def mark_crashed(directory: str | os.PathLike[str], process: int, name: str) -> None:
-    """Record that a process was killed: for the launcher that did it, once the process is gone."""
+    """Record that a process was killed. For the launcher that killed it, once the process has ended."""
     path = process_path(directory, process)
     try:
         known = ProcessFile.parse(path.read_bytes(), str(path))
@@ -125,17 +125,17 @@ def mark_crashed(directory: str | os.PathLike[str], process: int, name: str) -> 
 
 
 def claim(directory: str | os.PathLike[str], process: int) -> bool:
-    """Reserve the number of a process that is to begin; False if somebody has it.
+    """Reserve a number for a process that has not begun; False if the number is taken.
 
-    Until it begins, and writes a file of its own, its file says that it has crashed and lost nothing: nobody waits for
-    the rows of a process that never was.
+    Until the process begins, and writes its own file, the file says that it has crashed and is complete: a process that
+    never begins lacks no rows, so that it leaves no check undecided.
     """
     unborn = ProcessFile(process, f"process {process}", complete=True, crashed=True)
     return write_json(process_path(directory, process), unborn.to_json(), anew=True)
 
 
 def write_json(path: Path, content: dict[str, Any], *, anew: bool = False) -> bool:
-    """Replace a file as a whole; `anew`: only if there is none. Whether it was written."""
+    """Replace a file as a whole; with `anew` only if it does not exist. Return whether it was written."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
         with whole_file(path, anew=anew) as hidden:
@@ -148,7 +148,7 @@ def write_json(path: Path, content: dict[str, Any], *, anew: bool = False) -> bo
 
 
 DEPTH_MAX = 100
-"""Lists and objects of JSON within each other: more than any trace has."""
+"""The deepest nesting of JSON lists and objects that is read: more than any trace has."""
 
 
 def load_json(text: str | bytes, where: str) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def load_json(text: str | bytes, where: str) -> dict[str, Any]:
 
 
 def _is_deep(content: Any) -> bool:
-    """Whether lists and objects are nested further than DEPTH_MAX: with a limit of our own, since how much Python reads and
-    writes depends on who calls."""
+    """Whether lists and objects are nested deeper than DEPTH_MAX. The limit is our own, since the depth that Python can read and
+    write depends on how deep the caller's stack is."""
     level = [content]
     for _ in range(DEPTH_MAX):
         values = [list(each.values()) if isinstance(each, dict) else each for each in level]
@@ -176,14 +176,14 @@ def _is_deep(content: Any) -> bool:
 
 
 def _split(content: dict[str, Any], rules: "dict[str, Rule]") -> dict[str, Any]:
-    """Arguments for the dataclass: the keys it knows, and `extra` with all others."""
+    """The arguments for the dataclass: the keys that `rules` knows, and `extra` with all others."""
     return {
         **{key: value for key, value in content.items() if key in rules},
         "extra": {key: value for key, value in content.items() if key not in rules},
     }
 
 
-# ---- what each key must be: (must be there, test, in words)
+# ---- what each key must be: (whether it is required, the test, the test in words)
 
 Rule = tuple[bool, Callable[[Any], bool], str]
 
@@ -253,7 +253,7 @@ _PROCESS_RULES: dict[str, Rule] = {
 
 
 def _check_manifest(content: dict[str, Any], where: str) -> None:
-    """All keys, and that every process has a name of its own: by it witnesses tell of it, and conflicts are declared."""
+    """Check all keys, and that process names are unique: conflicts are declared by name, and witnesses refer to processes by it."""
     _check(content, _MANIFEST_RULES, where)
     name, count = Counter(content["processes"]).most_common(1)[0]
     if count > 1:
@@ -270,14 +270,14 @@ def _check(content: dict[str, Any], rules: dict[str, Rule], where: str) -> None:
 
 
 def whole(value: Any) -> str:
-    """A value of JSON as a text, by which it can be told from others."""
+    """A JSON value as a text that differs for different values."""
     try:
         return json.dumps(value, ensure_ascii=False, default=repr)
-    except RecursionError:  # it was read with a little more of the stack to spare
+    except RecursionError:  # when it was read, the stack was a little less deep
         return "something nested too deeply"
 
 
 def shown(value: Any) -> str:
-    """A value of JSON in a message, shortened."""
+    """A JSON value as it is shown in a message, shortened."""
     text = whole(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -6,15 +6,15 @@ from inga.trace.numbering import Numbering
 from inga.trace.rows import FIELDS, NOW, VIEW, WIDTH, Rows
 from inga.trace.schema import Row, nanoseconds
 
-_MESSAGE = slice(FIELDS.index("src"), FIELDS.index("peer") + 1)  # what is in the numbers of a view
+_MESSAGE = slice(FIELDS.index("src"), FIELDS.index("peer") + 1)  # the cells in the numbering of a view
 _DEPS, _HEIGHT = FIELDS.index("deps"), FIELDS.index("height")
 
 
 class MemoryTrace(Rows):
     """The rows of one process as a list of `Row`.
 
-    Processes of one simulated run may share a list: then it also shows the global order of events, which
-    files cannot. Positions are per process all the same.
+    Processes of one simulated run may share a list, which then also shows the global order of events, as
+    files cannot. Positions are counted per process even then.
     """
 
     def __init__(
@@ -26,12 +26,12 @@ class MemoryTrace(Rows):
         full: bool = True,
         receipt: str | None = None,
     ) -> None:
-        super().__init__(full, receipt, limit=WIDTH)  # every row is taken at once
+        super().__init__(full, receipt, limit=WIDTH)  # every row is handed over immediately
         self.process = process
         self.rows: list[Row] = [] if rows is None else rows
         self.pos = 0
         self._numbering = Numbering.of(n)
-        self._plain = True  # no view was closed yet
+        self._plain = True  # no view has been closed yet
 
     def _hand_over(self) -> None:
         cells = self._cells

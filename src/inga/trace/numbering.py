@@ -1,15 +1,15 @@
 """One numbering for a whole run, although views renumber members and protocols restart their counts.
 
-A protocol speaks in the numbers of its view: a member's index is its position there, and after a closed
-view `seq` and the vectors count from 0 again. A trace has one list of processes and one `seq` per sender
-for the whole run. A `Frame` says how to get from one to the other:
+A protocol uses the numbering of its view: a member's index is its position there, and after a view was
+closed, `seq` and the vectors count from 0 again. A trace has one list of processes and one `seq` per sender
+for the whole run. A `Frame` translates from the first to the second:
 
     process   = indices[member]
-    seq       = seq in the view + offsets[process]        offsets: what the closed views before had sent
+    seq       = seq in the view + offsets[process]        offsets: messages sent in the closed views before
     deps[h]   = offsets[h], plus the view's entry if h is a member
 
-So all that a closed view had agreed on precedes whatever is sent later, also what came from members that
-are gone. Which frame a row needs is decided by its `view`: a row about a packet of an earlier view keeps
+So all messages of a closed view precede every message that is sent later, including those of members that
+are gone. The `view` of a row determines its frame: a row about a packet of an earlier view keeps
 that view's number, whenever it is written.
 """
 
@@ -21,19 +21,19 @@ from inga.model.errors import UsageError
 from inga.model.stamp import Deps
 
 STRIDE = 1 << 20
-"""In a group with objects: messages of one process in a view, at most. Each view counts from its own multiple of it."""
+"""In a group with objects: the most messages of one process in a view. Each view counts from its own multiple of this number."""
 
 
 class Census:
-    """Which process of a trace is which, for the whole run. First those that the manifest names: the founders, and the
-    copies of objects that they have; then each that joined later, and behind it its copies."""
+    """Numbers the processes of a trace, for the whole run. First come those that the manifest names: the founders, then their
+    copies of objects; then each member that joined later, followed by its copies."""
 
     def __init__(self, names: Sequence[str], founders: int) -> None:
         self.names = list(names)
         self._founders = founders
         self._copies = {name: at for at, name in enumerate(names) if at >= founders}
         self._objects = list(dict.fromkeys(copy.rpartition("/")[2] for copy in self._copies))
-        self._reserved = founders  # no member that may come has a lower number
+        self._reserved = founders  # the lowest number that a future member can get
 
     def number(self, process: int, name: str = "") -> int:
         if process < self._founders:
@@ -44,12 +44,12 @@ class Census:
         return len(self.names) + max(total - self._founders, 0) * (1 + len(self._objects))
 
     def numbers(self, process: int) -> list[int]:
-        """All processes of the trace that a member is: itself, and its copies."""
+        """All processes of the trace that belong to a member: itself, and its copies of objects."""
         names = [name for name in self._objects if process >= self._founders or self._has(process, name)]
         return [self.number(process), *(self.number(process, name) for name in names)]
 
     def reserve(self, count: int, least: int) -> Sequence[int]:
-        """Numbers for members that come, which nobody else gets that reserves them here."""
+        """Reserve numbers for newcomers, from `least` on. No other call on this object returns them."""
         first = max(self._reserved, least)
         self._reserved = first + count
         return range(first, first + count)
@@ -63,7 +63,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The numbering of the views after a closed one. The first frame changes nothing."""
+    """The numbering of the views after a closed view, up to the next cut. The first frame changes nothing."""
 
     after: int  # the closed view; -1 in the first frame
     indices: tuple[int, ...]  # process of each member
@@ -110,13 +110,13 @@ class Numbering:
         return cls(n, (Frame(-1, tuple(range(n)), (0,) * n),))
 
     def frame(self, view: int) -> Frame:
-        """The frame of a view: the last one whose closed view came before it."""
+        """The frame of a view: the last one whose closed view precedes it."""
         if len(self.frames) == 1:
             return self.frames[0]
         return self.frames[max(bisect_left(self.frames, view, key=lambda frame: frame.after) - 1, 0)]
 
     def grow(self, n: int) -> "Numbering":
-        """Processes were added; members of the same index joined the view in force."""
+        """The numbering after processes were added, as members with the same indices joined the view in force."""
         if n < self.n:
             raise UsageError(f"A trace of {self.n} processes cannot shrink to {n}: indices are never reused.")
         *closed, last = self._widened(n)
@@ -124,8 +124,8 @@ class Numbering:
         return Numbering(n, (*closed, Frame(last.after, last.indices + joined, last.offsets)))
 
     def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> "Numbering":
-        """A view was closed after `seqs[member]` messages of each of its members; or, where that is not known, every
-        process counts from one number on.
+        """The numbering after a view was closed with `seqs[member]` messages of each of its members. If those counts are not
+        known, `seqs` is one number, from which every process goes on.
 
         `indices` are the processes of the members of the next view, in order; without it they stay.
         """

@@ -4,7 +4,7 @@
     arrows    from a send to its deliveries
     instants  everything else
 
-Rows go by one after the other; the viewer sorts them by time. Times are microseconds since the first row.
+Rows are processed one at a time; the viewer sorts them by time. Times are microseconds since the first row.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,8 @@ from inga.trace.reader import TracePath, read_manifest, read_processes, read_seg
 from inga.trace.schema import Row
 
 SLICE_MAX, SLICE_MIN = 1.0, 0.001
-"""Microseconds that a step takes to draw: less if another follows sooner, so that slices do not cross."""
+"""The length of a step's slice in microseconds: shorter than the maximum if another step follows sooner, so that slices do not
+overlap."""
 
 ENDS_HOLD = frozenset(("deliver", "accept", "duplicate", "gave_up"))
 
@@ -33,7 +34,7 @@ def write_perfetto(
     alias: str | None = None,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Exported:
-    """Write a trace to `out`; `progress` hears how many rows are done."""
+    """Write a trace to `out`; `progress` is called with the number of rows that are done."""
     processes = read_processes(trace)
     names = [file.name for file in processes]
     counted = Counted(rows(trace))
@@ -47,7 +48,7 @@ def write_perfetto(
 
 
 def _origin(trace: TracePath) -> int:
-    """The first time of all processes."""
+    """The time of the earliest first row of all processes."""
     n = len(read_manifest(trace).processes)
     firsts = []
     for segment in segments(trace, empty_ok=True):
@@ -75,8 +76,8 @@ class _Tracks:
         self._names = names
         self._origin = origin
         self._process = -1
-        self._held: set[tuple[int, int]] = set()  # at the process whose rows go by
-        self._is_closed = False  # its window
+        self._held: set[tuple[int, int]] = set()  # messages held at the current process
+        self._is_closed = False  # whether its window is closed
         self._free = 0.0  # where its last slice ends
 
     def entries(self, trace: Iterable[Row], alias: str | None) -> Iterator[Entry]:
@@ -87,7 +88,7 @@ class _Tracks:
             if row.process != self._process:
                 yield from self._end()
                 self._process = row.process
-            # Rows of one instant are drawn one after the other.
+            # Rows with the same time are drawn one after the other.
             start = max((row.time - self._origin) / 1000, self._free)
             until = start + SLICE_MAX
             if following is not None and following.process == row.process:
@@ -159,7 +160,7 @@ class _Tracks:
         }  # fmt: skip
 
     def _end(self) -> Iterator[Entry]:
-        """What is still held or closed when the rows of a process end, ends with them."""
+        """End the bars of messages that are still held, and of a closed window, at the end of a process's rows."""
         for message in sorted(self._held):
             yield self._hold("e", message, self._free)
         if self._is_closed:

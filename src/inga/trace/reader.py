@@ -1,7 +1,7 @@
-"""Reading a trace, and refusing what is not one.
+"""Reading a trace, and refusing invalid files.
 
-Whatever is wrong with the files is a `TraceError` of one sentence that names the file and the defect. A
-trace that is merely unfinished is not wrong: a member that was killed has fewer rows, and its process file
+Any defect of the files is a `TraceError` of one sentence that names the file and the defect. A
+trace that is merely unfinished is not invalid: a member that was killed has fewer rows, and its process file
 does not say `complete`.
 """
 
@@ -36,7 +36,7 @@ class Segment:
 
 
 def local_path(path: TracePath) -> Path:
-    """The path of a trace on this machine; `file:` addresses are taken too."""
+    """The path of a trace on this machine; `file:` addresses are accepted, too."""
     text = os.fspath(path)
     if text.startswith("file:"):
         return Path(unquote(urlsplit(text).path))
@@ -45,29 +45,29 @@ def local_path(path: TracePath) -> Path:
     return Path(text)
 
 
-# ---- what the trace says about itself
+# ---- manifest and process files
 
 ABSENT_MAX = 64
-"""Processes in a row that were to join, and of which there is no file: they failed before they could begin."""
+"""The most consecutive process numbers beyond the manifest without a file. Such processes failed before they could begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a trace says about itself, read once."""
+    """The metadata of a trace, read once."""
 
     manifest: (
-        Manifest  # with the names of processes that joined after it was written, without what was given up
+        Manifest  # with the names of processes that joined later, without the guarantees that were given up
     )
-    known: dict[int, ProcessFile]  # by index: those that have a file
-    named: int  # processes that the manifest named itself
+    known: dict[int, ProcessFile]  # by index: the processes that have a file
+    named: int  # how many processes the manifest file itself names
 
     @property
     def n(self) -> int:
         return len(self.manifest.processes)
 
     def processes(self) -> list[ProcessFile]:
-        """By index. One without a file is incomplete and has no rows, if the manifest names it; one that was to join
-        and has no file never came so far that it could have had rows."""
+        """The processes by index. One without a file has no rows. If the manifest names it, it is incomplete; a process that
+        was to join failed before it could have written rows, so it is complete and crashed."""
         return [
             self.known[index]
             if index in self.known
@@ -83,12 +83,13 @@ def read_manifest(path: TracePath) -> Manifest:
 
 
 def read_processes(path: TracePath) -> list[ProcessFile]:
-    """What is known of each process, by index. One without a file is incomplete and has no rows."""
+    """What is known about each process, by index. A process without a file has no rows; if the manifest names it, it is
+    incomplete."""
     return read_description(path).processes()
 
 
 def read_description(path: TracePath) -> Description:
-    """Manifest and process files, merged."""
+    """Read the manifest and the process files, and merge them."""
     directory = local_path(path)
     manifest = Manifest.parse(_read(directory, MANIFEST), str(directory / MANIFEST))
     named = len(manifest.processes)
@@ -139,7 +140,7 @@ def _process_files(directory: Path) -> Iterator[ProcessFile]:
 
 
 def _visible(folder: Path) -> list[Path]:
-    """The files of a folder; hidden ones are unfinished, and `_SUCCESS` and its like are not ours."""
+    """The files of a folder without hidden ones, which are unfinished, and without `_SUCCESS` and the like, which Spark writes."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
@@ -149,12 +150,12 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def segments(path: TracePath, *, empty_ok: bool = False) -> list[Segment]:
-    """The segments of all processes, by process and number. None at all is an error unless said otherwise."""
+    """The segments of all processes, by process and number. A trace without any is an error, unless `empty_ok`."""
     return segments_of(path, len(read_manifest(path).processes), empty_ok=empty_ok)
 
 
 def segments_of(path: TracePath, n: int, *, empty_ok: bool = False) -> list[Segment]:
-    """The same of a trace that is known to have `n` processes."""
+    """The same for a trace that is known to have `n` processes."""
     directory, found = local_path(path), []
     for path in _visible(directory / "events"):
         match = _SEGMENT.fullmatch(path.name)
@@ -179,13 +180,13 @@ def segments_of(path: TracePath, n: int, *, empty_ok: bool = False) -> list[Segm
     return found
 
 
-ROWS_AT_ONCE = 8_192  # in memory as Python objects, which take several times the room of columns
-COUNTS_AT_ONCE = 1 << 20  # entries of their vectors
+ROWS_AT_ONCE = 8_192  # rows in memory as Python objects, which take several times as much memory as columns
+COUNTS_AT_ONCE = 1 << 20  # entries of the vectors of these rows
 
 
 def rows(path: TracePath, process: int | None = None) -> Iterator[Row]:
-    """The rows of one process, or of all, one process after the other, in `pos` order. Memory does not grow with the trace,
-    nor with its segments."""
+    """The rows of one process, or of all, one process after the other, in `pos` order. The memory needed does not grow with the
+    trace, nor with its segments."""
     for part in _tables(path, process, in_pieces=True):
         yield from to_rows(part)
 
@@ -215,7 +216,7 @@ def _tables(path: TracePath, process: int | None, in_pieces: bool = False) -> It
                 for part in whole(segment.path, n, **known):
                     pos += part.num_rows
                     yield part
-        # While a run goes on, a segment may be newer than the process file, never the other way round.
+        # While the run goes on, a segment may be newer than the process file, never the other way round.
         if pos < file.last_pos or (file.complete and pos > file.last_pos):
             raise TraceError(
                 f"{directory / 'events'}: the rows of process {file.process} end at position {pos}, but its "
@@ -232,15 +233,15 @@ def read_segment(
     columns: Sequence[str] = COLUMNS,
     name: str | None = None,
 ) -> Any:
-    """One segment as a checked table with the types of `schema(n)`.
+    """Read and check one segment: a table with the types of `schema(n)`.
 
-    `source` is a path, or a buffer or file object with the bytes of a segment that came another way;
-    `name` is what errors call it. `process` and `first` are the process and the first position that the
+    `source` is a path, or a buffer or file object with the bytes of a segment from elsewhere;
+    `name` is its name in errors. `process` and `first` are the process and the first position that the
     file must have, if the caller knows.
     """
     where = str(source) if name is None else name
     with _readable(where), _opened(source, n, columns, where) as file:
-        # Vectors are nearly all of it: more threads would take more memory, and no less time.
+        # Vectors are nearly all of the data: more threads would take more memory, and no less time.
         part = file.read(columns=list(columns), use_threads=False)
         part.validate(full=True)
         if part.num_rows != file.metadata.num_rows:
@@ -258,8 +259,8 @@ def read_pieces(
     first: int | None = None,
     columns: Sequence[str] = COLUMNS,
 ) -> Iterator[Any]:
-    """The same a few thousand rows at a time, for those who go through a segment row by row. What is wrong with its end
-    is found when the beginning was given away."""
+    """The same a few thousand rows at a time, for callers that go through a segment row by row. A defect near the end is
+    found after the beginning has been yielded."""
     pa = load_pyarrow()
     where, done = str(path), 0
     rows_max = max(min(ROWS_AT_ONCE, COUNTS_AT_ONCE // n), 1)
@@ -282,9 +283,9 @@ def _in_one_piece(path: Path, n: int, **known: Any) -> Iterator[Any]:
 
 @contextmanager
 def _opened(source: Any, n: int, columns: Sequence[str], where: str) -> Iterator[Any]:
-    """A Parquet file with these columns, in types that can be read."""
+    """Open a Parquet file, and check that it has these columns in types that can be read."""
     with load_pyarrow().parquet.ParquetFile(source, page_checksum_verification=True) as file:
-        layout = file.schema_arrow  # made anew whenever it is asked for
+        layout = file.schema_arrow  # kept, since each access builds it anew
         for column in columns:
             _check_type(layout, column, n, where)
         yield file
@@ -292,7 +293,7 @@ def _opened(source: Any, n: int, columns: Sequence[str], where: str) -> Iterator
 
 @contextmanager
 def _readable(where: str) -> Iterator[None]:
-    """What is wrong with a file, in one sentence."""
+    """Turn any error of reading a file into a `TraceError` of one sentence."""
     pa = load_pyarrow()
     try:
         yield
@@ -311,7 +312,7 @@ def _check_type(found: Any, column: str, n: int, where: str) -> None:
     if column == "deps" and pa.types.is_fixed_size_binary(kind):
         _check_width(kind.byte_width, n, where)
     elif column in ("deps", "dst"):
-        # Spark cannot write the fixed kind, so a trace that went through it has the other.
+        # Spark cannot write binary of fixed width, so a trace that Spark has written has variable width.
         if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
             raise TraceError(f"{where}: column {column} must be binary, not {kind}.")
     else:
@@ -367,7 +368,7 @@ def _check_values(part: Any, n: int, process: int | None, first: int | None, whe
 
 
 def _in_our_types(part: Any, n: int) -> Any:
-    """Vectors padded to n processes, steps as a dictionary, and nothing left of other writers' types."""
+    """Convert a part to the types of `schema(n)`: vectors padded to n processes, steps as a dictionary, no other writer's types."""
     pa = load_pyarrow()
     wanted = pa.schema([schema(n).field(column) for column in part.column_names])
     columns = []

@@ -1,6 +1,6 @@
 """Rows as a member writes them: the arguments of `Trace.row`, end to end in one list.
 
-`row` only puts its arguments there; whoever keeps them does everything that costs, later.
+`row` only appends its arguments; the subclass that keeps the rows does all expensive work later.
 """
 
 from typing import Any
@@ -9,7 +9,8 @@ from inga.model.stamp import Deps
 from inga.trace.schema import COLUMNS, steps_left_out
 
 FIELDS = ("now", *COLUMNS[3:])
-"""What is kept of a row, in this order: no process, no position, seconds, numbers of its view."""
+"""The cells of a collected row, in this order: without process and position, the time in seconds, indices and counts in the
+numbering of the row's view."""
 
 WIDTH = len(FIELDS)
 NOW = FIELDS.index("now")
@@ -23,8 +24,8 @@ much: the garbage collector has to look at each of them, and they do not slice i
 class Rows:
     """Collects rows, and hands them over when there are enough.
 
-    A lean trace (`full=False`) keeps sends, deliveries, group steps and the `receipt` step of the order; if that is
-    not named, every step that can be one.
+    A lean trace (`full=False`) keeps sends, deliveries, group steps and the `receipt` step of the order; if `receipt` is
+    None, every step that can be the receipt step.
     """
 
     def __init__(self, full: bool, receipt: str | None, limit: int) -> None:
@@ -59,5 +60,5 @@ class Rows:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Take what was collected."""
+        """Take over the collected rows and empty the list; subclasses implement it."""
         raise NotImplementedError

@@ -27,17 +27,17 @@ RECEIPTS = ("accept", "deliver", "take")
 """The steps that can make a message a cause at its receiver; the manifest says which one does."""
 
 SECONDS_MAX = 2**63 // 10**9 - 1
-"""Up to the year 2262: what fits `time` in nanoseconds."""
+"""The largest time in seconds that fits the column `time` in nanoseconds: the year 2262."""
 
 COUNT_MAX = 2**31 - 1
-"""What an entry of `deps` can hold."""
+"""The largest count that an entry of `deps` can hold."""
 
 
 class ColumnKind(NamedTuple):
-    """How the values of a column are kept."""
+    """The types of a column, and its encoding in files."""
 
-    arrow: Callable[[Any, int], Any]  # its type, from pyarrow and the number of processes
-    spark: str  # what Spark calls that; vectors of several widths, from a trace that grew, are all binary
+    arrow: Callable[[Any, int], Any]  # from pyarrow and the number of processes to the Arrow type
+    spark: str  # the type in Spark; vectors of several widths, from a trace that grew, are all binary
     encoding: Literal["dictionary", "delta", "plain"] = "dictionary"  # in files: most columns repeat
 
 
@@ -54,7 +54,7 @@ Text = Annotated[str, _STRING]
 
 
 class Row(NamedTuple):
-    """One event at one process: the columns of a trace, from which everything else about them follows.
+    """One event at one process: the columns of a trace. Their Arrow and Spark types are derived from these annotations.
 
     `dst` and `deps` are unpacked here: a bit mask, and a count per process.
     """
@@ -90,7 +90,7 @@ REQUIRED = [name for name in COLUMNS if name not in Row._field_defaults]
 
 
 def steps_left_out(full: bool, receipt: str | None) -> frozenset[str]:
-    """The steps a trace of this level does not hold; while `receipt` is not known, any may be it."""
+    """The steps that a trace of this level omits. If `receipt` is None, all steps that may be the receipt step are kept."""
     if full:
         return frozenset()
     receipts = RECEIPTS if receipt is None else (receipt,)
@@ -103,7 +103,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 def check_seconds(seconds: float) -> None:
-    """Refuse what `time` cannot hold: no number, or a time that was given in smaller units."""
+    """Refuse a time that the column `time` cannot hold: NaN, or one that was given in a smaller unit than seconds."""
     if not abs(seconds) <= SECONDS_MAX:
         raise TraceError(
             f"A row has the time {seconds}: times are seconds, and at most {SECONDS_MAX:,} of them."
@@ -111,24 +111,24 @@ def check_seconds(seconds: float) -> None:
 
 
 def pack_deps(deps: Sequence[int], n: int) -> bytes:
-    """The vector as bytes for n processes; what a shorter one does not name counts as 0."""
+    """Pack a vector into bytes for n processes. The entries that a shorter vector lacks are 0."""
     assert len(deps) <= n, f"{len(deps)} entries for {n} processes"
     return struct.pack(f"<{len(deps)}i", *deps).ljust(4 * n, b"\0")
 
 
 def unpack_deps(data: bytes, n: int = 0) -> Deps:
-    """The vector again, with zeros up to n entries."""
+    """Unpack a vector, padded with zeros to n entries."""
     entries = struct.unpack(f"<{len(data) // 4}i", data)
     return entries + (0,) * (n - len(entries))
 
 
 def pack_dst(mask: int, n: int) -> bytes:
-    """A set of members, as bits, in the bytes of a row."""
+    """Pack a bit mask of processes into the bytes of the column `dst`."""
     return mask.to_bytes((n + 7) // 8, "little")
 
 
 def unpack_dst(data: bytes) -> int:
-    """The set of members as bits."""
+    """Unpack the column `dst` into a bit mask of processes."""
     return int.from_bytes(data, "little")
 
 
@@ -142,12 +142,12 @@ def schema(n: int) -> Any:
 
 
 def spark_schema(columns: Iterable[str]) -> str:
-    """What Spark is told about some columns before it reads them."""
+    """The Spark schema of some columns, as DDL text."""
     return ", ".join(f"{name} {KINDS[name].spark}" for name in columns)
 
 
 def load_pyarrow() -> Any:
-    """pyarrow, with its Parquet part and numpy; who lacks them is told what to install."""
+    """Import pyarrow with its Parquet part, and numpy. If one is missing, the `UsageError` says what to install."""
     try:
         import numpy  # noqa: F401  (pyarrow can do without, we cannot)
         import pyarrow

@@ -1,13 +1,13 @@
 """A trace as a log that ShiViz reads with its default expression: a line with host and clock, a line with text.
 
-Imported events keep their clocks. For runs of our own every row is an event, and its clock is made from what
-its process had heard of: for each other process, the row in which it sent the last message known here.
+Imported events keep their clocks. In our own runs every row is an event, and its clock is computed from the messages
+that its process knows: for each other process, the row that sent the last message known here.
 
-    known    per process, the number of the last message in the past of a row: a message, with its past, counts
-             from the step on that makes it a cause here, as in its stamps
+    known    per process, the number of the last message in the past of a row: a message, with its past, is known
+             from the step on that makes it a cause here, as in the stamps
     clock    the position of that message's send, among the rows of its sender
 
-Rows go by one after the other; `Stamps` keeps the stamps of messages and the positions of their sends.
+Rows are processed one at a time; `Stamps` keeps the stamps of messages and the positions of their sends.
 """
 
 import json
@@ -33,7 +33,7 @@ def write_shiviz(
     alias: str | None = None,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Exported:
-    """Write a trace to `out`; `progress` hears how many rows are done."""
+    """Write a trace to `out`; `progress` is called with the number of rows that are done."""
     processes = read_processes(trace)
     names = host_names([file.name for file in processes])
     counted = Counted(rows(trace))
@@ -47,7 +47,7 @@ def write_shiviz(
 
 
 def host_names(names: Sequence[str]) -> list[str]:
-    """Names as ShiViz can tell them from clocks: without spaces, and each different."""
+    """Host names that ShiViz can tell from clocks: without spaces, and all different."""
     found: list[str] = []
     for name in names:
         host = printable(re.sub(r"\s", "_", name))
@@ -58,7 +58,7 @@ def host_names(names: Sequence[str]) -> list[str]:
 
 
 def _has_clocks(trace: TracePath) -> bool:
-    """Whether there are imported events that say what they know."""
+    """Whether the trace has imported events with clocks. The first part of the rows that has events decides."""
     compute = load_pyarrow().compute
     n = len(read_manifest(trace).processes)
     for segment in segments(trace, empty_ok=True):

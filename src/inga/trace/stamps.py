@@ -1,11 +1,11 @@
-"""The stamps of all messages of a trace, for exports: most rows name a message, and only some carry its past.
+"""The stamps of all messages of a trace, for exports: most rows name a message, but only some carry its past.
 
-They are kept in pages, each with some messages of one sender. A few thousand pages are in memory, those that were asked for
-last; the others lie in a file without a name, which is made when there are too many. Rows of a process ask for the
-messages of each sender in about their order, so nearly all that is asked for is in memory.
+Stamps are kept in pages of consecutive messages of one sender. The few thousand pages that were used last are in memory; the
+others are in an anonymous temporary file, which is created when memory does not suffice. The rows of a process refer to the
+messages of each sender in about the order of their numbers, so nearly every page that is needed is in memory.
 
-Rejected: a database, which takes ten times as long for what is a number times a width; a mapping of the file into memory, which
-the system counts as the process's own.
+Rejected: a database, which takes ten times as long although the place of a stamp is just a number times a width; a mapping of
+the file into memory, which the system counts as the process's own memory.
 """
 
 from collections.abc import Iterable
@@ -20,25 +20,25 @@ from inga.trace.schema import Row, load_pyarrow, pack_deps, unpack_deps
 
 PAGE_OCTETS = 1 << 14
 STAMPS_OCTETS_MAX = 1 << 26
-"""In memory."""
+"""The most octets of pages in memory."""
 GAP_MAX = 1 << 16
-"""Missing sends before one that is there, beyond which a number is taken for nonsense."""
+"""How far the number of a send may exceed its sender's highest number so far. A higher one is taken for an error and ignored."""
 
-_POSITION = Struct("<q")  # 0 for a message that is not known
-_Page = tuple[int, int]  # sender, and which of its pages
+_POSITION = Struct("<q")  # 0 for a message whose send is not known
+_Page = tuple[int, int]  # sender, and number of the page among those of the sender
 
 
 class Stamps:
-    """The stamps of the messages of a trace, by sender and number, and where they were sent."""
+    """The stamps of the messages of a trace, by sender and number, and the positions of their sends."""
 
     def __init__(self, processes: int, octets_max: int = STAMPS_OCTETS_MAX) -> None:
         self._n = processes
         self._width = 4 * processes + _POSITION.size
         self._per_page = max(PAGE_OCTETS // self._width, 1)
         self._pages_max = max(octets_max // (self._per_page * self._width), 1)
-        self._pages: dict[_Page, bytearray] = {}  # in memory, the one that was asked for last at the end
-        self._changed: set[_Page] = set()  # those of them that the file does not have so
-        self._places: dict[_Page, int] = {}  # of pages that are in the file
+        self._pages: dict[_Page, bytearray] = {}  # in memory, the most recently used page last
+        self._changed: set[_Page] = set()  # pages in memory that differ from the file
+        self._places: dict[_Page, int] = {}  # the places of pages that are in the file
         self._file: IO[bytes] | None = None
         self._last: list[int] = [0] * processes  # the highest number of each sender
         self.unstamped = 0  # messages that were sent without a past
@@ -46,7 +46,8 @@ class Stamps:
     # ---- messages
 
     def add(self, src: int, seq: int, deps: bytes, pos: int = 1) -> None:
-        """A message was sent with this past, at this position. What a broken trace leaves out stays unknown."""
+        """Record the send of a message: its past, and its position at the sender. A number far beyond the sender's others
+        (`GAP_MAX`), as a broken trace may have, is ignored."""
         if not 0 < seq <= self._last[src] + GAP_MAX:
             return
         self._last[src] = max(self._last[src], seq)
@@ -56,7 +57,7 @@ class Stamps:
         self._changed.add(key)
 
     def find(self, src: int | None, seq: int | None) -> list[int] | None:
-        """The stamp of a message, if its send is known."""
+        """The stamp of a message; None if its send is not known."""
         if src is None or seq is None or not 0 < seq <= self._last[src]:
             return None
         key, at = self._place(src, seq)
@@ -66,7 +67,8 @@ class Stamps:
         return stamp(unpack_deps(bytes(page[at + _POSITION.size : at + self._width])), src, seq)
 
     def sent_at(self, src: int, seq: int) -> int:
-        """The position of a message's send at its sender, or of the last one that is known; 0 if there is none."""
+        """The position of a message's send at its sender, or of the sender's last known send if the number is higher; 0 if
+        that send is not known."""
         seq = min(seq, self._last[src])
         if seq < 1:
             return 0
@@ -117,15 +119,15 @@ class Stamps:
         self.close()
 
     def close(self) -> None:
-        """The file goes."""
+        """Delete the temporary file."""
         if self._file is not None:
             self._file.close()
 
-    # ---- where they come from
+    # ---- sources
 
     @classmethod
     def of(cls, sent: Iterable[Row], processes: int) -> Self:
-        """From rows, wherever they come from."""
+        """Collect the stamps from rows."""
         stamps = cls(processes)
         for row in sent:
             if row.step == "send" and row.src is not None and row.seq is not None and row.deps is not None:
@@ -134,7 +136,7 @@ class Stamps:
 
     @classmethod
     def read(cls, trace: TracePath) -> Self:
-        """From the files of a trace, of which only the columns that matter are read."""
+        """Collect the stamps from the files of a trace. Reads only the columns that are needed."""
         compute = load_pyarrow().compute
         processes = len(read_manifest(trace).processes)
         stamps = cls(processes)
@@ -151,7 +153,7 @@ class Stamps:
 
 
 def stamp(deps: Deps, src: int, seq: int) -> list[int]:
-    """A message's time stamp, as the lecture writes it: its past, itself included."""
+    """The time stamp of a message as the lecture writes it: its past, itself included."""
     vector = list(deps)
     vector[src] = seq
     return vector

@@ -1,11 +1,11 @@
 """Writing a trace: rows in, Parquet segments out.
 
-    row()      its arguments at the end of a list, nothing else
-    chunk      a full list goes to a thread, which turns it into columns
-    segment    enough chunks, or enough time: one Parquet file, renamed into place when it is whole
+    row()      appends its arguments to a list, and does nothing else
+    chunk      a full list goes to a thread, which converts it to columns
+    segment    after enough chunks or enough time: one Parquet file, renamed into place when it is complete
 
 A crash loses the open segment and nothing else. The process file is rewritten with each segment, so it
-always says how far the finished ones reach.
+always says how far the finished segments reach.
 """
 
 import os
@@ -29,7 +29,7 @@ SEGMENT_SECONDS = 5.0
 SEGMENT_DEPS_MAX = 128 * 2**20  # bytes: with more than 128 processes a segment has fewer rows
 CHUNK_ROWS = 8_192  # Python objects take several times the room of columns, so few are kept
 CHUNK_COUNTS_MAX = 2**20  # entries of all vectors of a chunk
-CHUNKS_WAITING_MAX = 32  # as much as one segment; beyond it `row` waits for the disk
+CHUNKS_WAITING_MAX = 32  # as many rows as one segment; beyond it `row` waits for the disk
 
 _COMPRESSION = "zstd"
 _DELTA_ENCODED = [name for name, kind in KINDS.items() if kind.encoding == "delta"]
@@ -62,14 +62,14 @@ class TraceWriter(Rows):
             raise UsageError(f"A segment needs at least one row, not {segment_rows}.")
         if not 0 <= process < n:
             raise UsageError(f"Process {process} is not one of {n} processes.")
-        super().__init__(full, receipt, limit=0)  # cells before the next hand-over; 0 after a failure
+        super().__init__(full, receipt, limit=0)  # cells before the next hand-over; stays 0 after a failure
         self._numbering = Numbering.of(n)
         self._segment_rows = segment_rows
-        # Virtual seconds say nothing about how much a crash would lose, nor about the size of a file.
+        # Virtual seconds tell neither how much a crash would lose nor how large a file gets.
         self._segment_seconds = segment_seconds if clock == "wall" else float("inf")
         self._handed_over = 0  # rows before those in `_cells`
-        self._in_segment = 0  # those of them that are in the open segment
-        self._opened: float | None = None  # time of its first row
+        self._in_segment = 0  # how many of these are in the open segment
+        self._opened: float | None = None  # time of the first row of the open segment
         self._last_view = -1
         self._failure: TraceError | None = None
         self._closed = False
@@ -83,7 +83,7 @@ class TraceWriter(Rows):
             self._thread.start()
         self._set_limit()
 
-    # ---- what happened
+    # ---- events
 
     @property
     def pos(self) -> int:
@@ -91,7 +91,7 @@ class TraceWriter(Rows):
         return self._handed_over + len(self._cells) // WIDTH
 
     def poll(self, now: float) -> None:
-        """End the open segment if it is old. For drivers whose members may be silent for long."""
+        """End the open segment if it is old. For drivers whose members may write no rows for a long time."""
         self._raise_failure()
         opened = self._opened
         if opened is None and self._cells:
@@ -102,17 +102,17 @@ class TraceWriter(Rows):
     def grow(self, n: int) -> None:
         """From now on there are n processes: members joined the view in force, with the next indices.
 
-        Call it before the first row of the extended view. Vectors become longer, so a segment begins.
+        Call it before the first row of the extended view. Vectors become longer, so a new segment begins.
         """
         self._renumber(self._numbering.grow(n))
 
     def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> None:
-        """A view was closed after `seqs[member]` messages of each member; later views count from 0. With one number for
-        `seqs`, every process goes on from that.
+        """A view was closed after `seqs[member]` messages of each member; later views count from 0. If `seqs` is one number,
+        every process goes on counting from that number.
 
         Call it before the first row of a later view. `indices[member]` is the process of each member of
         the next view; without it the members stay. Rows that still concern a packet of an earlier view
-        carry that view's number. A process that joins a running trace begins with one cut: the sum of
+        have that view's number. A process that joins a running trace begins with one cut: the sum of
         all cuts so far, by process.
         """
         last = max(self._cells[VIEW::WIDTH], default=self._last_view)
@@ -121,14 +121,14 @@ class TraceWriter(Rows):
         self._renumber(self._numbering.cut(view, seqs, indices))
 
     def disclaim(self, *checks: str) -> None:
-        """Say that the run no longer claims these, for what was done at this process.
+        """Record that the run no longer claims these checks, because of an event at this process.
 
-        The process file says so with the next segment: rows that are not there yet need no excuse.
+        The process file is not rewritten before the next segment: rows that are not in a file yet need no excuse.
         """
         self._segments.disclaim(checks)
 
     def close(self, complete: bool = True, *, crashed: bool = False) -> None:
-        """Write what is left and the process file. `complete` claims that no row of the process is lost."""
+        """Write the remaining rows and the process file. `complete` claims that no row of the process is lost."""
         if self._closed:
             return
         self._closed = True
@@ -201,13 +201,13 @@ class TraceWriter(Rows):
 
     def _work(self, jobs: "Queue[_Job | None]") -> None:
         while (job := jobs.get()) is not None:
-            if self._failure is None:  # afterwards the queue is only emptied, so that nobody waits
+            if self._failure is None:  # after a failure the queue is only emptied, so that no `put` blocks
                 self._attempt(job)
 
     def _attempt(self, job: "_Job") -> None:
         try:
             self._segments.add(*job)
-        except Exception as error:  # whatever it is, the thread's caller must hear of it
+        except Exception as error:  # of any kind: the writer's caller must learn of it
             self._failure = self._segments.describe(error)
             self._failure.__cause__ = error
             self._limit = 0
@@ -221,10 +221,10 @@ _Job = tuple[RowCells, Numbering, bool]
 
 
 class _Segments:
-    """The files of one process: chunks become columns, columns become segments."""
+    """The files of one process: converts chunks to columns, and writes columns as segments."""
 
     def __init__(self, directory: Path, process: int, name: str, origin: int) -> None:
-        load_pyarrow()  # says at once what is missing
+        load_pyarrow()  # here, so that a missing package is reported at once
         self._directory = directory
         self._events = directory / "events"
         self._origin = origin
@@ -252,7 +252,7 @@ class _Segments:
             self._write(schema(numbering.n))
 
     def disclaim(self, checks: Sequence[str]) -> None:
-        # Not written here: the thread that writes segments may be at the same file.
+        # Not written here: the thread that writes segments may be writing the same file.
         self._record.disclaims = sorted({*self._record.disclaims, *checks})
 
     def end(self, complete: bool, crashed: bool) -> None:
@@ -284,7 +284,7 @@ def segment_name(process: int, number: int) -> str:
 
 
 def write_segment(table: Any, path: Path) -> None:
-    """Put a segment in its place, whole or not at all."""
+    """Write a segment and rename it into place when it is complete, so that it exists whole or not at all."""
     hidden = path.with_name(f".{path.name}.tmp")
     try:
         load_pyarrow().parquet.write_table(

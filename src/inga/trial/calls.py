@@ -1,11 +1,11 @@
-"""A trial of objects: what members ask of replicated objects, and the judge of what came of it.
+"""A trial of objects: the requests of members to replicated objects, and the judge of the outcome.
 
-Every object is a `Tally`: a sum, to which additions commute, and a chain, in which every put leaves its mark, so that
-copies which put in different orders end differently. Members add, put, look, call one-way, and make transactions
+Every object is a `Tally`: a sum, whose additions commute, and a chain, in which every put leaves its mark, so that
+copies that execute puts in different orders end in different states. Members add, put, look, call one-way, and make transactions
 over two objects, some of which they abort.
 
-The judge knows three things from three sides: what clients were told has been committed, in which order copies
-began, and where copies ended. It asks for
+The judge has information from three sources: which requests clients know to be committed, the order in which copies
+began requests, and the final states of copies. It requires
 
     complete   every call ended, and the sum of each object is what was committed
     object     two requests that conflict began in the same order at all copies
@@ -26,17 +26,17 @@ from inga.trial.result import Result
 from inga.trial.workload import RATE, exponential
 
 CONFLICTS = (("add", "look"), ("look", "put"), ("put", "put"))
-"""Of a tally: the truth, whatever a class says."""
+"""The methods of a tally that really conflict, whatever a class declares."""
 
 CHAIN = (1_000_003, (1 << 61) - 1)
-"""How puts are chained: a factor and a modulus."""
+"""The factor and the modulus by which a put is chained to those before it."""
 
 StartedCall = tuple[str, int, int, str]
-"""What began: the object, whose request it is, which of theirs, and the method."""
+"""A request that began at a copy: the object, the requester, the number of its request, and the method."""
 
 
 def tally_class(wrong: tuple[str, str] | None = None) -> type[ObjectClass]:
-    """The class of a trial's objects; `wrong` are two methods to be declared compatible though they are not."""
+    """The class of a trial's objects; `wrong` are two methods that are declared compatible although they conflict."""
     if wrong is not None and tuple(sorted(wrong)) not in CONFLICTS:
         known = ", ".join("/".join(pair) for pair in CONFLICTS)
         raise UsageError(f"only what conflicts can be declared wrongly: {known}, not {'/'.join(wrong)}")
@@ -71,7 +71,7 @@ def tally_class(wrong: tuple[str, str] | None = None) -> type[ObjectClass]:
 
 @dataclass(frozen=True, slots=True)
 class CallLoad:
-    """What is asked of `objects` objects, each with a copy at every member."""
+    """The requests to `objects` objects, each with a copy at every member."""
 
     members: int
     requests: int  # per member
@@ -84,11 +84,11 @@ class CallLoad:
 
     @property
     def names(self) -> list[str]:
-        """Of the objects."""
+        """The names of the objects."""
         return [f"tally{number + 1}" for number in range(self.objects)]
 
     def plan(self, rng: Rng, me: int) -> Iterator[tuple[float, "ClientRequest"]]:
-        """For each request of one member: the gap before it in seconds, and what it is."""
+        """Yield for each request of one member the gap before it in seconds, and the request."""
 
         def pick(*choices: Any) -> Any:
             return choices[int(rng.random() * len(choices))]
@@ -115,13 +115,13 @@ class ClientRequest:
 
     @property
     def adds(self) -> dict[str, int]:
-        """What is added where, if it commits."""
+        """The amounts that are added if the request commits, by object."""
         if self.kind in ("add", "oneway"):
             return {self.one: self.amount}
         return {self.other: self.amount} if self.kind == "both" else {}
 
     async def body(self, ctx: Any) -> None:
-        """As a root."""
+        """The body of the client's transaction that makes this request."""
         if self.kind == "add":
             await ctx.call(self.one, "add", self.amount)
         elif self.kind == "put":
@@ -137,7 +137,7 @@ class ClientRequest:
 
     @property
     def starts(self) -> int:
-        """Instances that it takes, at each copy."""
+        """How many instances of methods the request starts, at each copy."""
         return 2 if self.kind in ("both", "abort") else 1
 
 
@@ -148,11 +148,11 @@ class CallResult(Result):
     objects: int = 0
     committed: int = 0
     aborted: int = 0  # as planned, or not
-    doubtful: int = 0  # of which nobody knows, since a member failed
+    doubtful: int = 0  # requests whose outcome no client knows, since a member failed
 
     @property
     def summary(self) -> list[str]:
-        """For a person."""
+        """The outcome in words."""
         pdus = self.pdus
         return [
             f"{self.order}: {self.members} members, {self.objects} objects with a copy at each, seed {self.seed}: "
@@ -165,7 +165,7 @@ class CallResult(Result):
 
 
 class CallJudge:
-    """What is wrong with a trial, from what everybody says about it."""
+    """Judges a trial by what clients and copies report."""
 
     def __init__(self, load: CallLoad) -> None:
         self.violations: Counter[str] = Counter()
@@ -178,19 +178,19 @@ class CallJudge:
         self.started = 0
 
     def told(self, adds: Mapping[str, int]) -> None:
-        """A client was told that this has been committed."""
+        """Record a request that its client knows to be committed."""
         self._added.update(adds)
 
     def doubted(self, adds: Mapping[str, int]) -> None:
-        """Whether this has been committed nobody knows who could tell: its client crashed, or the group changed meanwhile."""
+        """Record a request that may have been committed or not: its client crashed, or the group changed meanwhile."""
         self._doubtful.update(adds)
 
     def unanswered(self, member: str, asked: str) -> None:
-        """A client never heard of it again."""
+        """Record a request whose client never got an outcome."""
         self.blame("complete", f"{asked} of {member} never ended")
 
     def saw(self, member: str, began: Sequence[StartedCall], states: Mapping[str, Any]) -> None:
-        """What began at a member's copies, in order, and how they ended."""
+        """Record which requests began at a member's copies, in order, and the final states of these copies."""
         for name, state in states.items():
             self._states[name][member] = tuple(state)
         for each in began:
@@ -205,7 +205,7 @@ class CallJudge:
                 self._compare_orders(name, one, first, other, second)
 
     def result(self, **measured: Any) -> CallResult:
-        """What was found, with what was measured beside it."""
+        """The findings as a result, together with what was measured."""
         return CallResult(
             members=self._load.members,
             objects=self._load.objects,
@@ -237,9 +237,9 @@ class CallJudge:
     def _compare_orders(
         self, name: str, one: str, first: Sequence[StartedCall], other: str, second: Sequence[StartedCall]
     ) -> None:
-        """Every message of the second copy against what came before it there: later at the first, and conflicting."""
+        """Find requests of the second copy that began there after a conflicting one which began later at the first copy."""
         places = {each[1:3]: at for at, each in enumerate(first)}
-        last: dict[str, tuple[int, StartedCall]] = {}  # by method: what came latest at the first copy
+        last: dict[str, tuple[int, StartedCall]] = {}  # by method: the one that came latest at the first copy
         for each in second:
             at = places.get(each[1:3])
             if at is None:

@@ -1,8 +1,8 @@
-"""How a group came through what befell it, for a person: what happened, which views there were, how long it took.
+"""How a group recovered from mishaps, for a person: what happened, which views there were, how long recovery took.
 
-A mishap is over when everybody who is there, in each part of the network that is whole, has entered one view of
-exactly these. Whoever drives a trial says what happens and which views members enter; times are in seconds since the members
-began to talk.
+A mishap is over when in each part of the network all members that are present have entered one view of
+exactly these members; if the others have to go on without a member, also as soon as they are in views without it. The driver of
+a trial reports mishaps and the views that members enter; times are in seconds since the members began to send.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,25 +24,25 @@ DONE = {
     "cut": ("the network is cut: {}", "one view in each part"),
     "heal": ("the network is whole again", "one view"),
 }
-"""What has happened, and how it ends, in words."""
+"""For each kind of mishap: what has happened, and how it ends, in words."""
 
 
 GOES = ("crash", "pause", "stall")
-"""After these the others go on without it."""
+"""Mishaps after which the others go on without the member."""
 
 
 @dataclass(slots=True)
 class Course:
-    """`settled` has for each mishap, in words, the seconds until everybody agreed again who is there."""
+    """The course of a run. `settled` has for each mishap, in words, the seconds until all members agreed on the view again."""
 
     views: int = 1
     settled: dict[str, float] = field(default_factory=dict)
-    stopped: dict[str, float] = field(default_factory=dict)  # longest time that nothing came to a survivor
-    unsettled: list[str] = field(default_factory=list)  # mishaps after which they never agreed
+    stopped: dict[str, float] = field(default_factory=dict)  # longest time without a delivery, by survivor
+    unsettled: list[str] = field(default_factory=list)  # mishaps after which members never agreed again
     merged: dict[str, list[list[list[str]]]] = field(
         default_factory=dict
-    )  # live: by member, what `on_merge` was given: each time the parts that came together
-    states: int = 1  # live: different states of applications in the end, if these give theirs to newcomers
+    )  # live: by member, the arguments of `on_merge`: for each merge the parts that came together
+    states: int = 1  # live: how many different states applications have in the end, if newcomers get states
 
     @property
     def longest_stop(self) -> float:
@@ -50,7 +50,7 @@ class Course:
 
     @property
     def summary(self) -> list[str]:
-        """For a person."""
+        """The course in words."""
         lines = [f"{self.views} views"]
         if self.stopped:
             slowest = max(self.stopped, key=self.stopped.__getitem__)
@@ -66,8 +66,8 @@ class Course:
 
 
 class _Open(NamedTuple):
-    """A mishap that they have not got over: how it ends, in words, since when, whom it befell, and whether they are to go on
-    without that one."""
+    """A mishap that is not over: how it ends, in words; when it happened; which member it concerns; and whether the others are
+    to go on without that member."""
 
     ends: str
     since: float
@@ -76,27 +76,27 @@ class _Open(NamedTuple):
 
 
 class Chronicle:
-    """Keeps the course of one run."""
+    """Records the course of one run."""
 
     def __init__(
         self, people: Iterable[str], say: TellStory = lambda text: None, *, is_primary: bool = False
     ) -> None:
-        """`say` is told each line of the story as it happens. `is_primary`: of a network that is cut only the part with a
+        """`say` is called with each event in words as it happens. `is_primary`: while the network is cut, only the part with a
         majority goes on, and nothing is expected of the others."""
         self._is_primary = is_primary
         self.course = Course()
-        self.victims: set[str] = set()  # who was not there all the time
+        self.victims: set[str] = set()  # members that were not present throughout
         self._people = list(people)
         self._present = set(self._people)
-        self._excluded: set[str] = set()  # who was told so, and does not come back
+        self._excluded: set[str] = set()  # members that know they are excluded, and do not return
         self._say = say
-        self._in: dict[str, str] = {}  # the view that each member is in
-        self._members: dict[str, frozenset[str]] = {}  # of each view
-        self._parts: tuple[frozenset[str], ...] = ()  # while the network is cut
-        self._open: dict[str, _Open] = {}  # mishaps after which they do not agree yet
+        self._in: dict[str, str] = {}  # the current view of each member
+        self._members: dict[str, frozenset[str]] = {}  # the members of each view
+        self._parts: tuple[frozenset[str], ...] = ()  # of the network, while it is cut
+        self._open: dict[str, _Open] = {}  # mishaps that are not over
 
     def befalls(self, mishap: Mishap, at: float) -> None:
-        """It happens now."""
+        """Record a mishap that happens now."""
         name = mishap.name
         if mishap.do in ("resume", "read") and name in self._excluded:
             return
@@ -121,7 +121,7 @@ class Chronicle:
         self._open[what] = _Open(f"{name} {ends}".strip(), at, name, mishap.do in GOES)
 
     def enters(self, name: str, number: int, view: str, members: Iterable[str], at: float) -> None:
-        """A member is in a view from now on; `view` tells it from all others."""
+        """Record that a member enters a view. `view` identifies it uniquely, which `number` need not do."""
         if view not in self._members:
             self._members[view] = frozenset(members)
             self.course.views = len(self._members)
@@ -131,7 +131,7 @@ class Chronicle:
         self.look(at)
 
     def excluded(self, name: str, at: float) -> None:
-        """A member was told that it is none any more, and stays out."""
+        """Record that a member was notified of its exclusion and does not rejoin."""
         self._excluded.add(name)
         self._present.discard(name)
         for what, each in self._open.items():
@@ -140,18 +140,18 @@ class Chronicle:
         self.look(at)
 
     def missed(self, name: str, messages: Mapping[str, int], at: float) -> None:
-        """A member that comes back was told how many messages it does not get, by sender."""
+        """Record that a returning member was told how many messages of each sender it missed."""
         counts = ", ".join(f"{count} of {sender}" for sender, count in messages.items())
         self._say(f"{at:.1f} s: {name} is told what it missed: {counts or 'nothing'}")
 
     def merges(self, name: str, parts: list[list[str]], at: float) -> None:
-        """The application of a member was told that these parts of the group have come together."""
+        """Record that the application of a member was notified of a merge of these parts of the group."""
         if not any(parts in told for told in self.course.merged.values()):
             self._say(f"{at:.1f} s: parts come together: {' / '.join(' '.join(part) for part in parts)}")
         self.course.merged.setdefault(name, []).append(parts)
 
     def look(self, at: float) -> None:
-        """Do they agree?"""
+        """Find the mishaps that are over now, and record how long each took."""
         is_whole = self.is_whole
         for what, (ends, since, name, goes) in list(self._open.items()):
             if is_whole or (goes and self._are_without(name)):
@@ -160,13 +160,13 @@ class Chronicle:
                 del self._open[what]
 
     def _are_without(self, name: str) -> bool:
-        """Whether all that are there have gone on without that one."""
+        """Whether the views of all members that are present are without that member."""
         those = [self._in[each] for each in self._present if each in self._in]
         return bool(those) and not any(name in self._members[view] for view in those)
 
     @property
     def is_whole(self) -> bool:
-        """Whether everybody that is there is in one view with all others, in each part of the network."""
+        """Whether in each part of the network all members that are present are in one view of exactly these."""
         for part in self._parts or (frozenset(self._people),):
             if self._parts and self._pauses(part):
                 continue
@@ -180,7 +180,7 @@ class Chronicle:
         return self._is_primary and 2 * len(part) <= len(self._people)
 
     def finish(self, stopped: Mapping[str, float]) -> Course:
-        """The run is over. `stopped`: by member the longest time that nothing came to it."""
+        """End the course. `stopped` is by member the longest time without a delivery to it."""
         self.course.stopped = {
             name: round(seconds, 3) for name, seconds in stopped.items() if name not in self.victims
         }

@@ -1,8 +1,8 @@
-"""Packets that somebody makes up who knows the wire, in the name of members: by the forger of the simulator and by the one
-of `inga bench hostile`.
+"""Forged packets in the name of members, as an attacker who knows the wire format would send them: for the forger of the
+simulator and that of `inga bench hostile`.
 
-Of control messages there is one for whatever would harm a group that believed it. Each has all the fields that any of them
-has, so that no decoder refuses it before its contents are looked at.
+There is a control message of every kind that would harm a group that believed it. Each has the fields of all of them, so
+that no decoder refuses it before its contents are examined.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ OUTSIDE_WORDS = ("goodbye", "hello", "part", "excluded", "double", "lost")
 """Control messages about a member that belong to no view."""
 
 VIEW_WORDS = ("use", "suspect", "dissolve", "refused", "cannot")
-"""Control messages of members of a view: what is asked for names a recipe."""
+"""Control messages of members of a view. Those that ask for an order name a recipe."""
 
 
 def outside_word(do: str, name: str, incarnation: int, group: str, view: int) -> Datagram:
-    """As if that process had said it, or it were about that process."""
+    """A forged control message outside views, from or about the process of that name and incarnation."""
     packet = Packet(0, OUTSIDE, kind=Session.id)
     packet.ext = said(
         do, name=name, incarnation=incarnation, group=f"{group_id(group):08x}", view=view, itself=True,
@@ -33,21 +33,21 @@ def outside_word(do: str, name: str, incarnation: int, group: str, view: int) ->
 
 
 def data(rng: Random, source: int, view: int, tag: int, following: int) -> Datagram:
-    """A message with a number that was used, that comes next (`following`), or that is far ahead."""
+    """A forged data packet whose sequence number was used before, is the next one (`following`), or is far ahead."""
     packet = Packet(source, view, b"forged", kind=DATA)
     packet.seq = rng.choice((1, 2, following, 10**6))
     return encode(packet, tag)
 
 
 def view_word(rng: Random, source: int, view: int, tag: int) -> Datagram:
-    """A wish that would change the view or its order."""
+    """A forged control message within a view that would change the view or its order."""
     packet = Packet(source, view, kind=Session.id)
     packet.ext = said(rng.choice(VIEW_WORDS), recipe="none")
     return encode(packet, tag)
 
 
 def ahead(source: int, view: int, tag: int) -> Datagram:
-    """A message of the view after this one."""
+    """A forged data packet of the next view."""
     packet = Packet(source, view + 1, b"ahead", kind=DATA)
     packet.seq = 1
     return encode(packet, tag)
@@ -56,7 +56,8 @@ def ahead(source: int, view: int, tag: int) -> Datagram:
 def anything(
     rng: Random, source: int, view: int, tag: int, following: int, word: Callable[[str], Datagram]
 ) -> Datagram:
-    """One of all these. `word` makes a control message of that kind, about whomever it likes."""
+    """A random one of these packets. `word` makes a control message of a kind in `OUTSIDE_WORDS`, and chooses the process that it
+    names."""
     match rng.randrange(4):
         case 0:
             return word(rng.choice(OUTSIDE_WORDS))

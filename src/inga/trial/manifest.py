@@ -1,4 +1,4 @@
-"""The manifest of a run: what its trace says about the group, whoever drove it."""
+"""The manifest of a run, the same for live and simulated groups."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,8 +20,8 @@ def manifest_of(
     options: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> Manifest:
-    """`layout` has the objects of orders that can have some: each copy is a process of the trace, after the members.
-    `full`: the trace also holds what no application sees."""
+    """Make the manifest of a run. `layout` has the objects, for orders that support objects: each copy is a process of the trace,
+    after the members. `full`: the trace also has the steps below the application, not only sends and deliveries."""
     return Manifest(
         group=group,
         processes=list(members) if layout is None else layout.processes.names,

@@ -1,14 +1,14 @@
-"""What befalls members on the way. A trial draws it once, from its seed, and whoever plays the trial lets it happen:
-`inga sim` in virtual time, `inga live` with signals to processes and with network namespaces.
+"""Mishaps: failures of members and of the network during a trial. A trial draws them once, from its seed; `inga sim` plays them
+in virtual time, `inga live` with signals to processes and with network namespaces.
 
-    crash   it stops in the middle of whatever it does, and nobody is told (live: SIGKILL)
-    return  one that crashed starts again, under its name
-    pause   it stands still for a while, then goes on as if nothing had happened (live: SIGSTOP)
-    resume  which it does now (live: SIGCONT)
-    stall   its application reads nothing any more, until all others wait for it
-    read    it reads again
-    cut     from now on nothing passes between these parts of the network
-    heal    everything passes again
+    crash   a member stops in the middle of its work, and no other is notified (live: SIGKILL)
+    return  a member that crashed starts again, under the same name
+    pause   a member is suspended for a while (live: SIGSTOP)
+    resume  a suspended member continues as if nothing had happened (live: SIGCONT)
+    stall   the application of a member stops reading, until all others wait for it
+    read    the application reads again
+    cut     from now on no packet passes between these parts of the network
+    heal    all packets pass again
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from inga.model.errors import UsageError
 from inga.model.text import suggest
 
 STALLS_AT = 1.0
-"""Seconds after which an application stops to read that will."""
+"""Seconds after the start at which an application that is to stall stops reading."""
 
 BACK_AFTER = 1.0
-"""Seconds after which one that crashed comes back, at least; twice as many at most."""
+"""The shortest time in seconds after which a crashed member returns; the longest is twice as much."""
 
 
 class Mishap(NamedTuple):
-    """`at`: seconds after the members began to talk. `parts` are those of a cut: names."""
+    """One mishap. `at`: seconds after the members began to send. `parts`: the names in each part, of a cut."""
 
     at: float
     do: str
@@ -36,7 +36,7 @@ class Mishap(NamedTuple):
 
 
 class NetworkCut(NamedTuple):
-    """A network that falls into parts for a while, and is one again. Whoever is not named stays with the first part."""
+    """A network that is partitioned for a while, and then whole again. Members that are not named are in the first part."""
 
     parts: tuple[tuple[str, ...], ...]
     at: float
@@ -44,7 +44,7 @@ class NetworkCut(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, people: Sequence[str]) -> "NetworkCut":
-        """`A,B/C,D@2+3`: the parts A, B and C, D, from second 2 on, for 3 seconds."""
+        """Parse a text such as `A,B/C,D@2+3`: the parts A, B and C, D, from second 2 on, for 3 seconds."""
         said, _, times = text.partition("@")
         begins, plus, lasts = times.partition("+")
         try:
@@ -84,8 +84,8 @@ def draw_mishaps(
     slow: str | None = None,
     stall_for: float = 0.0,
 ) -> list[Mishap]:
-    """What befalls whom, in the order in which it happens, to members that talk for `length` seconds. `slow` is one whose
-    application stops to read, and to which nothing else happens."""
+    """Draw the mishaps of members that send for `length` seconds, in the order in which they happen. `slow` is a member whose
+    application stalls; it is neither crashed nor paused."""
     rng = Random(f"{seed}/mishaps")
     victims = rng.sample([name for name in people if name != slow], crash + pause)
     found: list[Mishap] = []

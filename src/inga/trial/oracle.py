@@ -1,29 +1,28 @@
 """The judge: explicit sets of known messages, never stamps.
 
-It is told what each application sent and took, in the order in which that site did it. From this
-alone follows what caused what: whatever a site had sent or taken, with all its causes, when it sent.
+It is told which messages each application sent and took, in the order in which that site did it. This
+alone determines causes: a message is caused by all that its site had sent or taken before, and by all causes of these.
 
     integrity  each message is taken where it was addressed, once, and only if it was sent
     complete   each message is taken everywhere it was addressed
     fifo       messages of one sender are taken in the order they were sent
     causal     no message is taken before one that caused it and is addressed here
     object     two messages of one key are taken in the same order wherever both are taken
-    total      the same for any two messages, among those who go on together; who goes no further has taken those of
-               its last view in that order, too, if the first member of that view goes on with them
+    total      the same for any two messages, among sites that go on to the next view together; a site that goes no
+               further took the messages of its last view in their order, too, if the first member of that view goes on with them
 
-A late message counts where it is taken, once, so causal contains fifo.
+A late message is counted once at each site, where it is taken, so causal contains fifo.
 
 A group may change its order while it runs. A message then belongs to the *epoch* in which it was sent, the time
-between two such changes, and `broken` counts only what was promised in it. Whatever the orders, one more thing
-is promised of a change:
+between two such changes, and `broken` counts only violations of what was promised in it. Two more guarantees about
+changes hold under every order:
 
-    views      nothing of an epoch is taken after something of a later one
-    survivors  who goes on to the same view has taken the same, also of what one sent that does not go on with them
+    views      no message of an epoch is taken after one of a later epoch
+    survivors  sites that go on to the same view have taken the same messages, also those of senders that do not go on with them
 
-Sets are bit sets in plain
-integers, one bit a message, numbered as it was told of them. The oldest messages, once taken
-wherever they were addressed and known to everybody, are in every set that matters: they are
-forgotten, so that a run of any length is judged in the memory of what is under way.
+Sets are bit sets in plain integers, one bit for each message, numbered in the order of `send`. The oldest messages, once
+they are taken everywhere they were addressed and known to all sites, are in every set that matters. They are
+forgotten, so the sets grow with the messages in flight, not with the length of the run.
 """
 
 from collections import Counter
@@ -34,22 +33,22 @@ from inga.model.compiled import mypyc_attr
 
 WITNESSES_MAX = 20
 ACCUSATIONS_MAX = 5
-"""Violations described in words; all are counted."""
+"""The most violations described in words; all are counted. Of each guarantee that is broken, at most `ACCUSATIONS_MAX`."""
 
 KeyOfNumber = Callable[[int], Hashable]
-"""Of a message, by its number; None: it is in nobody's way."""
+"""From the number of a message to its key: messages of one key must be taken in one order. None: it need not be ordered."""
 
 FORGET_EVERY = 1024
-"""Messages after which it is worth looking for what can be forgotten."""
+"""How many messages are sent between two attempts to forget the oldest."""
 
 
 class SeenView(NamedTuple):
-    """A view that a site was in: what tells it from others, and who was in it."""
+    """A view that a site was in: its unique name, and its members."""
 
     name: str
     members: frozenset[int]
-    left: frozenset[int]  # who was in the one before and said that it leaves, when everybody had all it sent
-    first: int  # of its members, who says in which order they take what is sent in it
+    left: frozenset[int]  # members of the previous view that said goodbye, when all had what they sent
+    first: int  # the first member, which under `total` determines the order of messages
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -57,52 +56,52 @@ class Oracle:
     """Watches one run of `members` sites."""
 
     def __init__(self, members: int, agreed: "Mapping[str, KeyOfNumber] | None" = None) -> None:
-        """`agreed`: by guarantee, which messages are to be taken in one order everywhere: those of equal
-        keys. Without it nothing of that kind is judged, and nothing is kept for it."""
+        """`agreed`: by guarantee, the function from messages to keys: messages of equal keys must be taken in one order
+        everywhere. Without it no agreement on orders is judged, and nothing is recorded for it."""
         self.members = members
         self._agreed = agreed or {}
-        self._sequences: list[list[int]] = [[] for _ in range(members)]  # taken at the site, if judged
+        self._sequences: list[list[int]] = [[] for _ in range(members)]  # in the order taken, if it is judged
         self.violations: Counter[str] = Counter()
-        self.broken: Counter[str] = Counter()  # of these, what was promised where it happened
-        self.promises: dict[int, Collection[str]] = {}  # by epoch; of others everything is
-        self.open_epochs: set[int] = set()  # in which effects may be taken whose causes were lost with others
+        self.broken: Counter[str] = Counter()  # the violations of guarantees that were promised
+        self.promises: dict[int, Collection[str]] = {}  # by epoch; in others all are promised
+        self.open_epochs: set[int] = set()  # where a message may be taken whose cause was lost with a member
         self.witnesses: list[str] = []
         self.accusations: dict[str, list[str]] = {}  # of `broken`, the first few of each guarantee in words
         self.sent = 0
         self.taken = 0
         self.expected = 0
-        self.related = 0  # pairs of which one caused the other
-        self._forgotten = 0  # messages, the oldest
+        self.related = 0  # pairs of messages of which one caused the other
+        self._forgotten = 0  # how many messages, the oldest, are forgotten
         self._place: dict[int, int] = {}  # of each message: how many were sent before it
         self._messages: list[int] = []  # by place, those not forgotten
         self._senders: list[int] = []
-        self._epochs: list[int] = []  # by place, of all
-        self._missing: list[int] = []  # how many sites have yet to take it
-        self._causes: list[int] = []  # all that caused it
-        self._known = [0] * members  # sent or taken at the site, and all that caused that
-        self._addressed = [0] * members  # what the site should take
+        self._epochs: list[int] = []  # by place, of all messages
+        self._missing: list[int] = []  # how many sites have yet to take the message
+        self._causes: list[int] = []  # all causes of the message
+        self._known = [0] * members  # by site: messages sent or taken there, and all their causes
+        self._addressed = [0] * members  # messages that the site should take
         self._taken = [0] * members
-        self._loose = [0] * members  # of these, what came through an open gate
-        self._latest = [0] * members  # the newest epoch of which the site took something
-        self._own = [0] * members  # sent by the site
-        self._needed = [0] * members  # what caused anything taken at the site
-        self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the taken
+        self._loose = [0] * members  # messages taken that came through an open gate
+        self._latest = [0] * members  # the newest epoch of which the site took a message
+        self._own = [0] * members  # messages sent by the site
+        self._needed = [0] * members  # causes of all messages taken at the site
+        self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the message taken
         self._gone: set[int] = set()  # sites that crashed or left
         self._skips: dict[
             int, int
         ] = {}  # sites that took a state: the epoch from which on they take messages
-        self._lost: set[int] = set()  # sites that crashed, so that what they sent last may be lost
-        self._views: list[list[SeenView]] = [[] for _ in range(members)]  # that the site has gone through
+        self._lost: set[int] = set()  # sites that crashed, so that their last messages may be lost
+        self._views: list[list[SeenView]] = [[] for _ in range(members)]  # all views of the site, in order
         self._sent_in: list[str] = []  # by place, the view in which a message was sent
-        self._granted = [0] * members  # what was past when the site joined
-        self._base = [0]  # what members had sent when they let the next newcomer in
-        self._of_epoch: dict[int, int] = {}  # what was sent in it
-        self._whole = [0]  # what was sent to everybody
+        self._granted = [0] * members  # messages that belonged to the past when the site joined
+        self._base = [0]  # messages that members had sent when they admitted the next newcomer
+        self._of_epoch: dict[int, int] = {}  # messages sent in each epoch
+        self._whole = [0]  # messages sent to all members
 
     def send(
         self, site: int, message: int, dst: int | None = None, *, epoch: int = 0, whole: bool = True
     ) -> None:
-        """`site` sent a new message, to all others or to those in the bit set; `whole`: that is everybody there is."""
+        """`site` sent a new message, to all others or to those in the bit set; `whole`: these are all members."""
         assert message not in self._place, f"message {message} sent twice"
         if self.sent % FORGET_EVERY == 0:
             self._forget()
@@ -130,7 +129,7 @@ class Oracle:
             self._addressed[member] |= bit
 
     def admit(self, newcomer: int) -> None:
-        """There is a site of that number, from now on if not before."""
+        """Add sites up to the number `newcomer`, unless they exist."""
         while newcomer >= self.members:
             self.members += 1
             for sets in (*self._sets(), self._latest):
@@ -141,40 +140,40 @@ class Oracle:
             self._base[0] = 0
 
     def let_in(self, site: int) -> None:
-        """`site` lets the newcomer in that came last: what it sent before is past for that one."""
+        """`site` admits the latest newcomer: for it, all that `site` has sent so far belongs to the past."""
         self._base[0] |= self._own[site]
 
     def enter(self, site: int, name: str, members: Iterable[int], left: Iterable[int] = ()) -> None:
-        """A site goes on to another view; `left` are those of the last one who took their leave."""
+        """A site enters another view; `left` are the members of its previous view that said goodbye."""
         members = tuple(members)
         self._views[site].append(SeenView(name, frozenset(members), frozenset(left) - self._lost, members[0]))
 
     def skip(self, site: int, epoch: int) -> None:
-        """What was sent to a site before that epoch is part of a state that it took, and is not to be taken any more."""
+        """Messages sent to a site before that epoch are part of a state that it received, so it need not take them."""
         self._skips[site] = epoch
 
     def crash(self, site: int) -> None:
-        """Nothing is expected of it any more, and what it sent last may be lost."""
+        """A site crashed: it need not take any more messages, and its last messages may be lost."""
         self._gone.add(site)
         self._lost.add(site)
 
     def leave(self, site: int) -> None:
-        """It left when everybody had all it sent: nothing is expected of it any more."""
+        """A site left, when all others had all it sent: it need not take any more messages."""
         self._gone.add(site)
 
     def join(self, newcomer: int) -> None:
-        """All have let it in. What they had sent before is past, and known to be."""
+        """All members have admitted the newcomer. What they had sent before belongs to its past, so it knows these messages."""
         self._known[newcomer] |= self._base[0]
         self._granted[newcomer] = self._base[0]
 
     def agree(self, orders: "Mapping[str, KeyOfNumber]") -> None:
-        """From now on, judge these as well."""
+        """From now on, judge these orders as well."""
         self._agreed = {**self._agreed, **orders}
 
     def take(self, site: int, message: int, *, loose: bool = False) -> bool:
-        """The application at `site` got it. Returns whether it is concurrent with something known.
+        """The application at `site` took a message. Return whether it is concurrent with a message known there.
 
-        `loose`: nothing was held there when it was released, so nobody promised that its causes are.
+        `loose`: it was released through an open gate, so it was not promised that its causes came first.
         """
         place = self._place.get(message)
         if place is None:
@@ -193,12 +192,12 @@ class Oracle:
         else:
             self.blame("integrity", f"site {site} took message {message}, which is not for it")
         self._judge(site, index, sender)
-        # What is known only as a cause of something was never seen here.
+        # A message that is known only as a cause of others was never seen here.
         seen = self._known[site] & (self._taken[site] | self._own[site] | self._granted[site]) & ~bit
-        seen &= self._of_epoch[self._epochs[place]]  # before that all is past
+        seen &= self._of_epoch[self._epochs[place]]  # all earlier epochs belong to the past
         self._taken[site] |= bit
         if site == sender:
-            # Of others it may have come through an open gate, before its own causes.
+            # Messages of others may have come to the sender through an open gate, before their own causes.
             causes &= self._own[site]
         if loose:
             self._loose[site] |= bit
@@ -209,14 +208,14 @@ class Oracle:
         return site != sender and bool(seen & ~causes)
 
     def finish(self) -> None:
-        """Nothing will be taken any more: whatever is missing is lost."""
+        """The run is over: judge messages that were never taken, and compare sites with each other."""
         for site, message, promised in self.missing():
             self.blame("complete", f"site {site} never took message {message}", promised=promised)
         self._compare_orders()
         self._compare_survivors()
 
     def count(self, guarantees: Iterable[str]) -> int:
-        """Violations of these."""
+        """How many violations of these guarantees there are."""
         return sum(self.violations[name] for name in guarantees)
 
     def blame(self, guarantee: str, witness: str, *, promised: bool = True) -> None:
@@ -231,8 +230,9 @@ class Oracle:
             self.witnesses.append(f"{guarantee}: {witness}")
 
     def missing(self) -> Iterator[tuple[int, int, bool]]:
-        """Who has yet to take which message, and whether it was promised: to all who go on with its sender, and to all
-        who stay in the view in which it was sent."""
+        """The sites that have yet to take a message, the message, and whether it was promised to them. A site must get it if it
+        goes on to the next view with the sender, or if it stays in the view in which the message was sent; with exceptions for
+        senders that failed, or left."""
         for site, index in self._untaken():
             sender, then = self._senders[index], self._view_after(site, index)
             if then is None:
@@ -246,8 +246,9 @@ class Oracle:
                 yield site, message, self._promised("complete", self.epoch_of(message))
 
     def _untaken(self) -> Iterator[tuple[int, int]]:
-        """Sites that are left, and the places of messages for them that they have not taken. One that was let into a view
-        and never heard of that, or was let into another at the same time, gets nothing that was sent there."""
+        """The sites that neither crashed nor left, and the indices of messages for them that they have not taken. A site that was
+        admitted to a view and did not enter it, because it never learned of that or was admitted to another one at the same
+        time, need not take messages sent in that view."""
         for site in range(self.members):
             if site not in self._gone:
                 first, names = self._skips.get(site, 0), {"", *(view.name for view in self._views[site])}
@@ -257,17 +258,17 @@ class Oracle:
                         yield site, index
 
     def _view_after(self, site: int, index: int) -> "SeenView | None":
-        """The view to which a site went on from that in which a message was sent."""
+        """The view that a site entered after the one in which a message was sent; None if it entered none."""
         return self._after(site, self._sent_in[index + self._forgotten])
 
     def _after(self, site: int, name: str) -> "SeenView | None":
-        """The view to which a site went on from that of a name."""
+        """The view that a site entered after the one of that name; None if it entered none."""
         views = self._views[site]
         at = next((at for at, view in enumerate(views) if view.name == name), len(views))
         return views[at + 1] if at + 1 < len(views) else None
 
     def _judge(self, site: int, index: int, sender: int) -> None:
-        """What is wrong with taking this one now, after what was taken here before."""
+        """Find violations in the order in which the site took this message and those before."""
         message, bit, epoch = self._messages[index], 1 << index, self._epochs[index + self._forgotten]
         if epoch > self._latest[site]:
             self._latest[site] = epoch
@@ -287,7 +288,7 @@ class Oracle:
         return epoch not in self.promises or guarantee in self.promises[epoch]
 
     def _compare_orders(self) -> None:
-        """Every site against all before it, by key."""
+        """Compare the orders of every two sites, for messages of one key."""
         places = [{message: at for at, message in enumerate(sequence)} for sequence in self._sequences]
         camps = {name: self._camps(name) for name in {view.name for views in self._views for view in views}}
 
@@ -308,9 +309,10 @@ class Oracle:
                         )
 
     def _camps(self, name: str) -> "dict[int, Hashable]":
-        """By site that was in a view: equal where what was sent in it is taken in one order. Those who went on to the same
-        view agree. Who goes no further has followed the first member, and agrees with those with whom that one went on; if it
-        did with nobody, some may have heard of it last what nobody else has. A view that goes on has one order."""
+        """The camp of each site that was in a view: sites of one camp must take the messages of that view in one order. Sites
+        that went on to the same view agree. A site that goes no further followed the first member, so it agrees with the sites
+        with which that member went on. If the first member went on with none, a site may have its last decisions, which no
+        other site has, so it is a camp of its own. If no site went on, the view has not ended and has one order."""
         seen = {site: view for site, views in enumerate(self._views) for view in views if view.name == name}
         after = {site: self._after(site, name) for site in seen}
         parts = {then.name: then for then in after.values() if then is not None}
@@ -327,12 +329,13 @@ class Oracle:
         return camps
 
     def _compare_survivors(self) -> None:
-        """Who goes on to the same view has taken the same: what one sent that does not go on with them has come to all of
-        them that it was for, or to none. And who did not get it got nothing that it caused, if it was for everybody."""
+        """Check that sites that go on to the same view have taken the same messages: a message of a sender that does not go on
+        with them was taken by all of them to which it was addressed, or by none. And a site that did not get it took no
+        message that it caused, if it was addressed to all members."""
         for site, index in self._untaken():
             message, sender, then = self._messages[index], self._senders[index], self._view_after(site, index)
             if then is None or sender in then.members | then.left:
-                continue  # which was said before
+                continue  # `missing` has judged this
             if having := self._having(index, then):
                 text = f"site {site} never took message {message} of site {sender}, site {having[0]} did"
                 promised = self._promised("complete", self.epoch_of(message))
@@ -346,7 +349,7 @@ class Oracle:
                 self.blame("causal", text, promised=promised)
 
     def _having(self, index: int, then: SeenView) -> list[int]:
-        """Of those who went on to that view, who has taken a message as it was to be taken."""
+        """The sites that went on to that view and have taken a message, not through an open gate."""
         return [
             other
             for other in range(self.members)
@@ -357,9 +360,9 @@ class Oracle:
         ]
 
     def _hangs_on_lost(self, site: int, index: int, then: SeenView) -> bool:
-        """Whether a message comes after one that the site never took, of a sender that failed in the same view. If who sent the
-        first has left with all it had, nobody can hand round the other, and nothing may be taken without its cause. Where
-        there is one order of all messages, whatever was sent before may stand before it."""
+        """Whether a message follows one that the site never took, from a sender that failed in the same view. The sender of the
+        message has left, and perhaps no other member had that cause and can send it again; without it the message must not be
+        taken. Under a total order, any message that was sent earlier may precede it."""
         view, before = self._sent_in[index + self._forgotten], self._causes[index]
         if "total" in self._agreed and self._promised("total", self._epochs[index + self._forgotten]):
             before |= (1 << index) - 1
@@ -370,20 +373,21 @@ class Oracle:
         )
 
     def _slipped_by(self, cause: int) -> bool:
-        """Whether that message, or an effect of it, came to somebody through an open gate. What it says afterwards has the
-        message as a cause, too; if the others do not get that, they cannot wait for it, and in the next view nobody knows of it."""
+        """Whether that message, or an effect of it, came to a site through an open gate. What that site sends afterwards has the
+        message as a cause, too. If the others do not get the message they cannot wait for it, and in the next view no member
+        knows of it."""
         return any(
             loose >> cause & 1 or any(self._causes[index] >> cause & 1 for index in _members(loose))
             for loose in self._loose
         )
 
     def epoch_of(self, message: int) -> int:
-        """When it was sent."""
+        """The epoch in which a message was sent."""
         return self._epochs[self._place[message]]
 
     def _effect(self, guarantee: str, cause: int, among: int) -> tuple[int, bool]:
-        """A message caused by that one, and whether it was promised to be taken later: one of which it was, if any.
-        Of different epochs it always is."""
+        """A message among these that `cause` caused, and whether it was promised to be taken later than `cause`; if any was
+        promised, one of those. Between messages of different epochs the order is always promised."""
         found = []
         mine = self._epochs[cause + self._forgotten]
         for index in _members(among):
@@ -394,7 +398,7 @@ class Oracle:
         return self._messages[index], not missing
 
     def _sets(self) -> list[list[int]]:
-        """What is known of each site, as sets of messages."""
+        """All sets of messages that are kept for each site."""
         columns = [self._known, self._addressed, self._taken, self._own, self._needed, self._granted]
         return [*columns, self._loose, *self._followed]
 
@@ -403,7 +407,7 @@ class Oracle:
         known = -1
         for each in self._known:
             known &= each
-        # What is still to be taken somewhere may be concurrent with what everybody knows by now.
+        # A message that some site has yet to take may be concurrent with messages that all sites know by now.
         for causes, missing in zip(self._causes, self._missing, strict=True):
             if missing:
                 known &= causes
@@ -422,7 +426,8 @@ class Oracle:
 
 
 def agreed_orders(guarantees: Iterable[str], key: KeyOfNumber) -> dict[str, KeyOfNumber]:
-    """What to judge of a run that makes these promises. One that orders by keys is told what it does not order."""
+    """The orders to judge in a run with these guarantees. If messages are ordered only by key, `total` is judged, too: it is not
+    promised, but the result reports its violations."""
     if "object" in guarantees:
         return {"object": key, "total": _same}
     return {"total": _same} if "total" in guarantees else {}
@@ -433,8 +438,9 @@ def _same(message: int) -> int:
 
 
 def _inversions(sequence: list[int], places: dict[int, int], key: KeyOfNumber) -> Iterator[tuple[int, int]]:
-    """A message is late if one of its key came before it here and, by `places`, after it elsewhere."""
-    last: dict[Hashable, int] = {}  # by key, of those so far: the one that came last elsewhere
+    """Pairs of messages of one key that are in this order here and, by `places`, in the opposite order elsewhere; for each
+    message at most one."""
+    last: dict[Hashable, int] = {}  # by key, of the messages so far: the one that came last elsewhere
     for message in sequence:
         mine, there = key(message), places.get(message)
         if mine is None or there is None:

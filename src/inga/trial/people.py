@@ -6,5 +6,5 @@ PEOPLE = (
 
 
 def member_names(members: int) -> tuple[str, ...]:
-    """People's names as far as they go, then numbers."""
+    """Names for so many members: those of `PEOPLE` as far as they go, then `member17` and so on."""
     return tuple(PEOPLE[i] if i < len(PEOPLE) else f"member{i + 1}" for i in range(members))

@@ -1,4 +1,4 @@
-"""What a trial found, for a person and as JSON."""
+"""The result of a trial, for a person and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from inga.trial.oracle import Oracle
 
 @dataclass(slots=True)
 class Result:
-    """The outcome of one simulated or live run. `delivered` and `expected` count (message, destination)."""
+    """The outcome of one simulated or live run. `delivered` and `expected` count pairs of a message and a destination."""
 
     order: str
     members: int
@@ -20,8 +20,8 @@ class Result:
     sent: int
     delivered: int
     expected: int
-    violations: int  # of what the order promises
-    unpromised: dict[str, int]  # of what it does not
+    violations: int  # of guarantees that the order promises
+    unpromised: dict[str, int]  # violations of other guarantees, by name
     related: int  # pairs of messages of which one caused the other
     pdus: dict[str, int]
     bytes: int
@@ -29,10 +29,10 @@ class Result:
     cpu_seconds: float
     trace: str | None = None
     witnesses: list[str] = field(default_factory=list)  # the first violations of what the order promises
-    examples: dict[str, str] = field(default_factory=dict)  # of what it does not: the first violation of each
-    recovery: dict[str, int] = field(default_factory=dict)  # of lost copies, where members share that work
-    course: Course | None = None  # how they came through what befell them
-    judged: bool = True  # by the oracle; else nothing is known of violations and relations
+    examples: dict[str, str] = field(default_factory=dict)  # the first violation of each other guarantee
+    recovery: dict[str, int] = field(default_factory=dict)  # counts of repair, where members share repair
+    course: Course | None = None  # how the group recovered from mishaps
+    judged: bool = True  # by the oracle; otherwise violations and relations are not known
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def pace(self) -> str:
-        """How fast a live run was and what it cost its members, in words."""
+        """The speed of a live run, and its cost in CPU time, in words."""
         rate, cpu = self.delivered / self.members / self.seconds, self.cpu_seconds / max(self.delivered, 1)
         return f"{rate:,.0f} messages/s and member, {1e6 * cpu:.2f} us of CPU per delivery"
 
@@ -54,13 +54,13 @@ class Result:
     def counted(
         cls, order: str, members: int, sent: int, delivered: int, expected: int, **measured: Any
     ) -> "Result":
-        """Of a run that nobody judges."""
+        """The result of a run without an oracle."""
         counts: dict[str, Any] = {"sent": sent, "delivered": delivered, "expected": expected}
         return cls(order, members, **counts, violations=0, unpromised={}, related=0, judged=False, **measured)
 
     @classmethod
     def of(cls, oracle: Oracle, order: str, promised: tuple[str, ...], **measured: Any) -> "Result":
-        """What the oracle found, with what was measured beside it."""
+        """The findings of the oracle as a result, together with what was measured."""
         violations, unpromised = judge(oracle, promised)
         return cls(
             order=order,
@@ -78,13 +78,13 @@ class Result:
 
 
 def _first(oracle: Oracle, guarantee: str) -> list[str]:
-    """The first violation of a guarantee, if it was kept in words."""
+    """The first violation of a guarantee in words, as a list that is empty if none was recorded."""
     known = (*oracle.accusations.get(guarantee, ()), *oracle.witnesses)
     return [text.removeprefix(f"{guarantee}: ") for text in known if text.startswith(f"{guarantee}:")][:1]
 
 
 def packets_sent(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """What all members sent, from their stacks' counts, repairs apart from first copies."""
+    """How many packets all members sent, from the counts of their stacks. Repairs are not included in `data`."""
     totals: Counter[str] = Counter()
     for each in counts:
         totals.update(each)
@@ -99,7 +99,7 @@ RECOVERY = "lost nack nack_suppressed repair repair_of_others repair_suppressed 
 
 
 def recovered(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """What all members did about lost copies, from their stacks' counts."""
+    """The sums of the counts of loss and repair of all members, from their stacks."""
     totals: Counter[str] = Counter()
     for each in counts:
         totals.update(each)
@@ -107,13 +107,13 @@ def recovered(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 ALWAYS = ("flags", "views", "survivors")
-"""What is promised under every order."""
+"""Guarantees that every order promises."""
 
 CHECKED_BY_ORACLE = ("integrity", "complete", "fifo", "causal", "total", "object")
 
 
 def judge(oracle: Oracle, promised: tuple[str, ...]) -> tuple[int, dict[str, int]]:
-    """Violations of what was promised, and by name of what was not."""
+    """The number of violations of promised guarantees, and those of other guarantees by name."""
     others = {
         name: oracle.violations[name]
         for name in CHECKED_BY_ORACLE

@@ -1,21 +1,21 @@
-"""Members and views as the oracle knows them: by numbers. Whoever drives a run says here who goes on to which view."""
+"""The numbers by which the oracle knows members and views. The driver of a run reports here which member enters which view."""
 
 from inga.model.view import Member, View
 from inga.recipes import Recipe, find
 from inga.trial.oracle import KeyOfNumber, Oracle, agreed_orders
 
 EPOCHS = 1 << 20
-"""Views of one number, at most."""
+"""The most different views of one number."""
 
 
 class Roll:
-    """Who was ever in the group, which views there were, and what each promised."""
+    """All members and views that a group ever had, and what each view promised."""
 
     def __init__(
         self, oracle: Oracle, recipe: Recipe, deliver: str | None, key: KeyOfNumber, *, objects: bool
     ) -> None:
-        """`deliver` is the level under the first order. `key`: which others a message is to be taken in one order with.
-        `objects`: the group has some."""
+        """`deliver` is the level of delivery under the first order. `key` maps a message to its key: messages of one key must be
+        taken in one order. `objects`: whether the group has objects."""
         self._oracle = oracle
         self._recipe = recipe
         self._deliver = deliver
@@ -27,7 +27,7 @@ class Roll:
         ] = {}  # of members, in the order in which they were first seen
 
     def number_of(self, person: Member) -> int:
-        """By which the oracle knows a member."""
+        """The number by which the oracle knows a member."""
         number = self._numbers.setdefault(person.identity, len(self._numbers))
         self._oracle.admit(number)
         return number
@@ -36,7 +36,7 @@ class Roll:
         return list(self._numbers)[number][0]
 
     def epoch_of(self, view: View) -> int:
-        """What is sent in a view is sent in that epoch, and promised what its order promises."""
+        """The epoch of all messages that are sent in a view. They are promised what the order of the view promises."""
         if view.text not in self._epochs:
             # Parts of a group may have different views of one number.
             self._epochs[view.text] = epoch = EPOCHS * view.number + len(self._epochs)
@@ -44,7 +44,7 @@ class Roll:
         return self._epochs[view.text]
 
     def enter(self, me: Member, before: View | None, view: View) -> int:
-        """A member goes on to another view; its number."""
+        """Record that a member enters a view; return the member's number."""
         self.epoch_of(view)
         numbers = [self.number_of(person) for person in view.members]
         mine = self.number_of(me)
@@ -56,14 +56,14 @@ class Roll:
         return mine
 
     def _lose_relay(self, before: View, view: View) -> None:
-        """What the relay had not passed on is lost with it."""
+        """If the relay does not go on to the new view, messages that it had not passed on are lost: drop the promise `complete`."""
         if view.index(before.members[0]) is None:
             epoch = self._epochs[before.text]
             promises = self._oracle.promises[epoch]
             self._oracle.promises[epoch] = [name for name in promises if name != "complete"]
 
     def _promise(self, epoch: int, recipe: Recipe) -> None:
-        """What is sent from that view on is under this order."""
+        """Tell the oracle what the order of an epoch promises."""
         promised = recipe.promises(self._deliver if recipe is self._recipe else None)
         self._oracle.promises[epoch] = promised
         if recipe.engine(self._objects):

@@ -1,6 +1,6 @@
-"""A trial: everything that `inga sim` and `inga live` can be told, and nothing else.
+"""A trial: all options of `inga sim` and `inga live`, and nothing else.
 
-So whatever a hunt finds can be said again as one command, and one description runs in virtual time and over sockets.
+So any failure that a hunt finds can be repeated with one command, and one description runs in virtual time and over sockets.
 """
 
 from collections.abc import Mapping
@@ -27,40 +27,42 @@ from inga.trial.workload import RATE, Workload
 DATAGRAM = 60 * 1024
 
 VIA = "udp://239.7.7.7:0"
-"""Loopback multicast on a port that is free."""
+"""Loopback multicast on a free port."""
 
 DETECT = 1.0
-"""Seconds of silence that members forgive, where something befalls some of them."""
+"""The default of `detect`, in seconds, in trials that need failures to be detected."""
 
 PAUSE = 5.0
-"""Seconds for which a member is stopped."""
+"""How long a member is suspended by default, in seconds."""
 
 SLOW_READ = 0.005
-"""Seconds that a slow reader takes over each message."""
+"""Seconds that a slow reader spends on each message."""
 
 SLOW_QUEUE = 32 << 10
-"""Unread bytes above which senders wait for it."""
+"""Unread bytes at a slow reader above which senders wait for it."""
 
 STALL_ROOM = 4 << 10
-"""The same, and bytes on their way per sender, where one is to be expelled because it reads nothing: so that all wait soon."""
+"""The same, and also the window of each sender, if a member is to be expelled because its application stalls: so small that all
+members soon wait for it."""
 
 SAID = {"back": "return", "pause_for": "pause-for", "slow_policy": "slow-policy"}
 """Fields that have another name on the command line."""
 
 NOT_TOLD = ("seed", "option", "objects", "misdeclare", "via", "unsafe", "timeout")
-"""What a manifest has under a key of its own, only where it was asked for, or not at all."""
+"""Fields that are not simply copied to the options of a manifest: they have a key of their own, occur there only if they were
+given, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial by numbers, under the names of the command line. Times in seconds; None: as the driver has it."""
+    """A trial described by numbers, under the names of the command line. Times are in seconds; None is the driver's default."""
 
     order: str = "causal"
     members: int = 4
     messages: int = 100  # per member; with objects, its requests
     size: int = 64
-    rate: float | None = None  # sends per second and member; live: None, as fast as the group takes them
-    subset: int | None = None  # each message goes to so many others
+    rate: float | None = None  # sends per second and member; live: None, as fast as the group accepts them
+    subset: int | None = None  # each message goes to this many others
     loss: float = 0.0
     dup: float = 0.0
     reorder: float = 0.0
@@ -70,26 +72,26 @@ class Trial:
     seed: int = 0
     echo: bool = False
     coarse: bool = False  # sim
-    join: int = 0  # members that come later
-    crash: int = 0  # members that crash on the way
-    back: int = 0  # of these, those that come back, on the command line `--return`
-    pause: int = 0  # members that stand still for a while
+    join: int = 0  # processes that join later
+    crash: int = 0  # members that crash during the run
+    back: int = 0  # how many of these return; `--return` on the command line
+    pause: int = 0  # members that are suspended for a while
     pause_for: float = PAUSE
-    partition: str | None = None  # who is cut off from whom, and when: A,B/C,D@2+3
-    policy: str | None = None  # which parts go on while it is cut: primary or all; None: as the order prefers
+    partition: str | None = None  # the parts of a cut network, and when it is cut: A,B/C,D@2+3
+    policy: str | None = None  # which parts go on during a cut: primary or all; None: the order's default
     slow: str | None = None  # a member whose application reads slowly
-    slow_policy: str = "wait"  # what becomes of it; unless the others wait, it stops to read altogether
-    patience: float = PATIENCE  # for which they wait, otherwise
-    detect: float | None = None  # silence that is forgiven
-    rejoin: bool | None = None  # who was excluded comes back; None: where somebody is paused or cut off
+    slow_policy: str = "wait"  # what the group does about it; unless it is wait, the application stalls
+    patience: float = PATIENCE  # how long the others wait for it, unless the policy is wait
+    detect: float | None = None  # silence after which a member is excluded
+    rejoin: bool | None = None  # excluded members return; None: if the trial has pauses or a cut
     matrix: bool = False
     deliver: str | None = None  # level; None: the order's own
-    option: tuple[tuple[str, Any], ...] = ()  # of the order's own
+    option: tuple[tuple[str, Any], ...] = ()  # options of the order's protocol
     objects: int | None = None  # replicated objects that members call; None: they send messages
-    misdeclare: tuple[str, str] | None = None  # methods declared compatible though they are not
+    misdeclare: tuple[str, str] | None = None  # methods declared compatible although they conflict
     via: str = VIA  # live
     unsafe: bool = False  # live
-    timeout: float = 60.0  # live: without any delivery anywhere, after which a run is given up
+    timeout: float = 60.0  # live: a run without any delivery for so long is given up
 
     def __post_init__(self) -> None:
         if self.datagram < 256:
@@ -118,11 +120,11 @@ class Trial:
             raise UsageError("--slow-policy says what becomes of a slow member: name one with --slow")
         if not 0 < self.patience < inf:
             raise UsageError(f"--patience is a number of seconds above 0, not {self.patience:g}")
-        _ = self.workload, self.cut  # or says what is wrong
+        _ = self.workload, self.cut  # raises if their values are invalid
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Members at the start."""
+        """The names of the members at the start."""
         return member_names(self.members)
 
     @property
@@ -131,12 +133,12 @@ class Trial:
 
     @property
     def length(self) -> float:
-        """Seconds for which members talk, where times are kept."""
+        """Seconds for which members send, if they keep the times of the workload."""
         return self.messages / self._rate
 
     @property
     def enough(self) -> int:
-        """Sends of a member that still talks when all mishaps are over."""
+        """How many messages each member must send so that it still sends when all mishaps are over."""
         if not self.is_disturbed:
             return self.messages
         ends = [self.pause_for if self.pause else 0.0, 0.0 if self.cut is None else self.cut.ends]
@@ -144,33 +146,33 @@ class Trial:
         return ceil((lasts + 2 * (1 + (self.forgives or 0.0))) * self._rate)
 
     def rest_of_workload(self, at: float) -> Workload:
-        """What one has to say that comes back then."""
+        """The workload of a member that returns at the time `at`."""
         return replace(self.workload, messages=max(0, int((self.length - at) * self._rate)))
 
     @property
     def cut(self) -> NetworkCut | None:
-        """The network that falls apart, if it does."""
+        """The cut of the network, if there is one."""
         return None if self.partition is None else NetworkCut.parse(self.partition, self.people)
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether anything befalls members, so that the group changes by itself."""
+        """Whether the trial has mishaps, so that views change without a request."""
         return bool(self.crash or self.pause or self.partition or self.stalls)
 
     @property
     def stalls(self) -> bool:
-        """Whether the slow one stops to read, so that the others go on without it."""
+        """Whether the application of the slow member stalls, so that the others go on without that member."""
         return self.slow is not None and self.slow_policy != "wait"
 
     @property
     def stall_for(self) -> float:
-        """Seconds for which it does not read: until all others wait, have waited long enough, and agree whose fault it is."""
+        """How long it does not read, in seconds: until all others wait for it, `patience` is over, and they agree to expel it."""
         room = 2 * STALL_ROOM + DATAGRAM  # a sender waits when a whole bundle does
         return room / (self._rate * self.size) + self.patience + 2 * DENY_WITHIN
 
     @property
     def mishaps(self) -> list[Mishap]:
-        """What befalls them, and when."""
+        """The mishaps of the trial, in order of time."""
         return draw_mishaps(
             self.people,
             self.seed,
@@ -186,28 +188,28 @@ class Trial:
 
     @property
     def forgives(self) -> float | None:
-        """Seconds of silence after which a member is excluded, if anything is said or follows about that."""
-        on_others_wire = self.join and find(self.order).wire != "inga"  # where nobody comes otherwise
+        """Seconds of silence after which a member is excluded: as given, or `DETECT` if the trial needs one; else None."""
+        on_others_wire = self.join and find(self.order).wire != "inga"  # where joining needs `detect`
         return self.detect or (DETECT if self.is_disturbed or on_others_wire else None)
 
     @property
     def returns(self) -> bool:
-        """Whether one that was excluded comes back by itself."""
+        """Whether an excluded member rejoins by itself."""
         return bool(self.pause or self.partition) if self.rejoin is None else self.rejoin
 
     @property
     def queue_max(self) -> int:
-        """Unread bytes above which senders wait: few where somebody reads slowly, so that it shows."""
+        """Unread bytes above which senders wait: few if a member reads slowly, so that senders soon wait for it."""
         return UNSAID.queue_max if self.slow is None else STALL_ROOM if self.stalls else SLOW_QUEUE
 
     @property
     def room(self) -> int | None:
-        """Bytes on their way per sender, if anything is said or follows about that."""
+        """The window of each sender in bytes: as given, or `STALL_ROOM` if an application stalls; else None."""
         return self.window or (STALL_ROOM if self.stalls and find(self.order).window else None)
 
     @property
     def load(self) -> CallLoad:
-        """What is asked of objects."""
+        """The requests to objects."""
         return CallLoad(self.members, self.messages, self.objects or 0, self._rate)
 
     @property
@@ -215,11 +217,11 @@ class Trial:
         return RATE if self.rate is None else self.rate
 
     def faults(self, delay: tuple[float, float]) -> Faults:
-        """`delay`: of links about which nothing is said."""
+        """The faults of the network. `delay` applies if the trial gives none."""
         return Faults(self.loss, self.dup, self.reorder, *(delay if self.delay is None else self.delay))
 
     def classes(self, wrong: tuple[str, str] | None = None) -> Mapping[str, type[ObjectClass]] | None:
-        """The objects of the group, if it has some."""
+        """The objects of the group by name, if it has objects; `wrong` as in `tally_class`."""
         return None if self.objects is None else dict.fromkeys(self.load.names, tally_class(wrong))
 
     @property
@@ -228,7 +230,7 @@ class Trial:
         return (self.options().partition or find(self.order).partition) == "primary"
 
     def options(self) -> Options:
-        """For the stack of a member."""
+        """The options of each member's stack."""
         return Options(
             echo=self.echo if self.objects is None else None,
             coarse=self.coarse,
@@ -237,7 +239,7 @@ class Trial:
             protocol=dict(self.option),
             detect=self.forgives,
             rejoin=self.returns,
-            # Where no network is cut those who are silent are gone, however many they are.
+            # Without a cut, silent members have really failed, so the rest goes on however few they are.
             partition=self.policy
             or ("all" if self.partition is None and find(self.order).changes_with(self.forgives) else None),
             slow=self.slow_policy,
@@ -247,7 +249,7 @@ class Trial:
         )
 
     def manifest(self, source: str, *, full: bool, **more: Any) -> Manifest:
-        """What a trace says about the run. It has the conflicts that there are, also if members were told others."""
+        """The manifest of the run. It has the true conflicts, even if the members were given wrong ones (`misdeclare`)."""
         recipe, protocol = find(self.order), dict(self.option)
         told = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in NOT_TOLD}
         told |= {"deliver": recipe.level_of(self.deliver), "protocol": protocol}
@@ -266,7 +268,7 @@ class Trial:
         )
 
     def command(self, program: str = "inga sim") -> str:
-        """How to say this on the command line."""
+        """The command that runs this trial."""
         words = [program]
         for option in fields(self):
             value = getattr(self, option.name)

@@ -1,7 +1,7 @@
-"""What members say in a trial: how often, to whom, and which sends answer something.
+"""The messages that members send in a trial: when, to which members, and which of them are answers.
 
-A share of the sends answer a message just taken, or causality would have nothing to relate. The same
-plan serves the simulator, which keeps its times, and live members, which keep them if asked and else send back to back.
+A share of the sends answer a message that was just taken, or there would be few causal relations to test. The same
+plan serves the simulator, which keeps its times, and live members, which keep them on request and otherwise send without pause.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from inga.model.errors import UsageError
 from inga.stack.stack import Rng
 
 HEADER = 4
-"""Bytes in front of each message of a trial: its number, by which the oracle knows it."""
+"""Bytes at the beginning of each message of a trial: its number, by which the oracle knows it."""
 
 RATE = 100.0
-"""Sends per second and member, unless something else is said."""
+"""Sends per second and member, by default."""
 
 ANSWERS = 0.3
 """The share of sends that answer a message just taken."""
@@ -22,7 +22,7 @@ ANSWERS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The options of `inga sim` and `inga live` that say what is sent."""
+    """The options of `inga sim` and `inga live` that determine which messages are sent."""
 
     members: int
     messages: int  # per member
@@ -44,11 +44,11 @@ class Workload:
 
     @property
     def longest_gap(self) -> float:
-        """Seconds between two sends of a member; one gap in 10^8 is longer."""
+        """A bound in seconds of the gap between two sends of a member; less than one gap in 10^8 is longer."""
         return 20.0 / self.rate
 
     def destinations(self, rng: Rng, me: int) -> int | None:
-        """Where one message goes: None for all others, or a bit set."""
+        """The destinations of one message as a bit set, or None for all other members."""
         if self.subset is None:
             return None
         others = [m for m in range(self.members) if m != me]
@@ -58,23 +58,23 @@ class Workload:
         return chosen
 
     def payload(self, number: int) -> bytes:
-        """Message `number`, of the wanted size."""
+        """The body of message `number`, of the size wanted."""
         return number.to_bytes(HEADER, "big").ljust(self.size, b".")
 
     def plan(self, rng: Rng) -> Iterator[tuple[float, bool]]:
-        """For each send of one member: the gap before it in seconds, and whether it answers."""
+        """Yield for each send of one member the gap before it in seconds, and whether it is an answer."""
         for _ in range(self.messages):
             # Exponential gaps, from rng.random() alone, so that they are the same everywhere.
             yield exponential(rng) / self.rate, rng.random() < ANSWERS
 
 
 def number_of(payload: bytes | bytearray | memoryview) -> int:
-    """Which message of the trial it is."""
+    """The number of the message with this body."""
     return int.from_bytes(payload[:HEADER], "big")
 
 
 def exponential(rng: Rng) -> float:
-    """A random number of mean 1, as the time between events that do not know of each other."""
+    """A random number from the exponential distribution of mean 1, like the time between independent events."""
     from math import log
 
     return -log(1.0 - rng.random())

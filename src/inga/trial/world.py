@@ -1,10 +1,10 @@
 """Virtual time for experiments and tests that drive members themselves, without the simulator.
 
-    Agenda   what happens next
-    World    members, when each wants to be woken, and the packets under way between them
+    Agenda   the events to come, in order of time
+    World    members, the time at which each wants to be woken, and the packets in flight between them
     Stacks   a world whose members are stacks
 
-A subclass says what a member is, how long packets take, and what is to be measured or judged. `inga.sim.Sim` is for
+A subclass determines what a member is, how long packets take, and what is measured or judged. `inga.sim.Sim` is for
 whole groups: applications that read, members that join and leave, traces.
 """
 
@@ -22,7 +22,7 @@ Packet = TypeVar("Packet")
 
 
 class Agenda:
-    """Events of one moment happen in the order in which they were arranged."""
+    """A queue of events in virtual time. Events of the same time happen in the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -30,55 +30,55 @@ class Agenda:
         self._arranged = 0
 
     def at(self, when: float, act: Callable[..., None], *arguments: Any) -> None:
-        """Let `act(*arguments)` happen then."""
+        """Schedule the call `act(*arguments)` for the time `when`."""
         self._arranged += 1
         heappush(self._events, (when, self._arranged, act, arguments))
 
     def step(self) -> None:
-        """Let happen what is next."""
+        """Run the next event."""
         self.now, _, act, arguments = heappop(self._events)
         act(*arguments)
 
     def play(self, until: float = inf) -> None:
-        """Let everything happen that is before that time."""
+        """Run all events before the time `until`."""
         while self._events and self._events[0][0] < until:
             self.step()
 
 
 class World(Agenda, ABC, Generic[Packet]):
-    """Members by number. After whatever happens to a member, what it wants to send leaves, and judges look at it."""
+    """Members by number. After each event at a member, the packets that it wants to send leave, and the judges are called."""
 
     def __init__(self) -> None:
         super().__init__()
         self.judges: list[Callable[[int], None]] = []
-        self._woken: dict[int, float] = {}  # who is to be woken, and when
+        self._woken: dict[int, float] = {}  # by member, the time at which it wants to be woken
 
     @abstractmethod
     def receive(self, member: int, packet: Packet) -> None:
-        """A copy has come."""
+        """Give a copy of a packet to a member."""
 
     @abstractmethod
     def tick(self, member: int) -> None:
-        """The time has come for which it asked."""
+        """Wake a member at the time that it asked for."""
 
     @abstractmethod
     def collect(self, member: int) -> float | None:
-        """Say when what it sends arrives; when it wants to be woken."""
+        """Schedule the arrivals of the packets that a member sends; return when it wants to be woken, or None."""
 
     @property
     def idle(self) -> bool:
-        """Whether nothing will happen any more: of what is arranged, only times for which nobody asks any longer are left."""
+        """Whether nothing will happen any more: the only events left are wake-ups that no member wants any longer."""
         return all(
             act == self._wake and self._woken.get(arguments[0]) != arguments[1]
             for _, _, act, arguments in self._events
         )
 
     def arrives(self, when: float, target: int, packet: Packet) -> None:
-        """Let a copy come then."""
+        """Schedule the arrival of a copy."""
         self.at(when, self._arrive, target, packet)
 
     def turn(self, member: int) -> None:
-        """It has done something."""
+        """Handle the output of a member after an event at it: its packets, its next wake-up, and the judges."""
         wake = self.collect(member)
         if wake is None:
             self._woken.pop(member, None)
@@ -93,25 +93,25 @@ class World(Agenda, ABC, Generic[Packet]):
         self.turn(member)
 
     def _wake(self, member: int, when: float) -> None:
-        if self._woken.get(member) == when:  # else it has asked for another time since
+        if self._woken.get(member) == when:  # otherwise the member has asked for another time since
             del self._woken[member]
             self.tick(member)
             self.turn(member)
 
 
 class Stacks(World[bytes]):
-    """Members that are stacks, whose applications take at once what is delivered."""
+    """A world whose members are stacks. Their applications take every delivery at once."""
 
     def __init__(self, stacks: Sequence[Stack]) -> None:
         super().__init__()
         self.stacks = list(stacks)
 
     def arrivals(self, source: int, target: int) -> Iterable[float]:
-        """What becomes of a copy between these two: when it comes, perhaps never or twice."""
+        """The times at which copies of a datagram from `source` arrive at `target`: none if it is lost, two if it is duplicated."""
         raise NotImplementedError
 
     def leaves(self, member: int, data: bytes) -> None:
-        """For those who count datagrams, or judge them."""
+        """Called with each datagram that leaves a member. Subclasses that count or judge datagrams override it."""
 
     def failed(self, error: IngaError) -> None:
         raise error

@@ -5,7 +5,7 @@
     2  short messages  u32 count, a u16 length each, then the messages
     3  long messages   u32 count, a u32 length each, then the messages
 
-Equal lengths are the common case of a fast sender, and the cheapest to take apart: one call for many.
+Equal lengths are the common case of a fast sender, and the cheapest to split: one call for many messages.
 """
 
 from functools import lru_cache
@@ -17,11 +17,11 @@ from inga.model.packet import Buffer
 
 MESSAGES_MAX = 1 << 16
 VIEW_FROM = 16 * 1024
-"""A single message of this size or more is handed out as a memoryview, not copied once more."""
+"""A single message whose body is larger than this is returned as a memoryview, which saves a copy."""
 
 BLOCK = 64
-"""Equal messages that one call takes apart. The formats for that are kept, and a format is as long as its messages
-are many: one for each number of messages that a bundle had would take megabytes."""
+"""The most equal messages that one call splits. Struct formats are cached, and the size of a format grows with its number of
+messages: one format for each number of messages in a bundle would take megabytes."""
 
 _COUNT = Struct(">BI")
 
@@ -41,7 +41,7 @@ def join(payloads: list[bytes]) -> bytes:
 
 
 def count(body: Buffer) -> int:
-    """How many messages a body says it holds."""
+    """The number of messages that a body claims to hold."""
     if not len(body):
         raise WireError("malformed", "an empty bundle")
     if body[0] == 0:

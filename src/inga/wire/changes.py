@@ -1,9 +1,9 @@
-"""The changes of a stamp: few as pairs, many as a column of members and one of counts.
+"""The changes in a stamp: few are encoded as pairs, many as a column of members and a column of counts.
 
 number   of changes; up to `FEW` of them are a delta, see `vector`; if there are more:
-widths   one byte, that of members in the high half, that of counts in the low
-members  ascending
-counts   of each, see `columns`
+widths   one byte: the width of the members in the high half, that of the counts in the low half
+members  a column, ascending, see `columns`
+counts   a column, one for each member
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ BYTES = bytes(range(256))
 
 
 def put_changes(out: bytearray, delta: Delta) -> None:
-    """Append changes, which are in the order of their members."""
+    """Append changes, which are in ascending order of their members."""
     if len(delta) <= FEW:
         put_delta(out, tuple(delta))
         return
@@ -32,7 +32,7 @@ def put_changes(out: bytearray, delta: Delta) -> None:
 
 
 def get_changes(data: Buffer, at: int, src: int, members: int) -> tuple[Delta, int]:
-    """The changes in a stamp of `src`, one of so many members, and where the next thing begins."""
+    """The changes in a stamp of `src`, in a view of `members` members, and the offset behind them."""
     changes, at = varint.get(data, at)
     if changes <= FEW:
         return get_pairs(data, at, changes, members, src)
@@ -47,11 +47,11 @@ def get_changes(data: Buffer, at: int, src: int, members: int) -> tuple[Delta, i
 
 
 def _has(numbers: Sequence[int], number: int) -> bool:
-    """Octets cannot even be asked for what is none."""
+    """Whether `number` is among the numbers. Testing bytes for a number above 255 would raise ValueError."""
     return (number < 256 or not isinstance(numbers, bytes)) and number in numbers
 
 
 def _is_ascending(numbers: Sequence[int]) -> bool:
-    if isinstance(numbers, bytes):  # all bytes but those that are not among them: each once, sorted
+    if isinstance(numbers, bytes):  # the bytes that occur in it: each once, in ascending order
         return BYTES.translate(None, BYTES.translate(None, numbers)) == numbers
     return sorted(set(numbers)) == list(numbers)

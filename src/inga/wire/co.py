@@ -1,13 +1,13 @@
-"""What CO adds to a packet: what its sender has of everybody, its free buffers, and what it confirms or lacks.
+"""What CO adds to a packet: which packets its sender has of each member, its free buffers, and what it confirms or lacks.
 
     parts      bit set of what follows the free buffers
-    free       buffers the sender has left
-    expected   the number it expects next of each member,
-    rises      or by how much that is more than in its packet before: always one of the two, see `vector`
-    confirmed  a confirmation: the numbers below which it has confirmed all of each member
-    runs       a nack: the numbers it lacks
+    free       buffers that the sender has left
+    expected   the number that it expects next from each member,
+    rises      or the increase of that since its packet before: always one of the two, see `vector`
+    confirmed  in a confirmation: for each member, the number below which it has confirmed all packets
+    runs       in a nack: the numbers that it lacks
 
-They travel in the extension of a packet, since no other order has a use for them.
+All this is in the extension of a packet, since no other order uses it.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ EXPECTED, RISES, CONFIRMED, RUNS = (1 << bit for bit in range(4))
 
 
 class CoExtension(NamedTuple):
-    """The extension of a packet of CO. None: that part is not there."""
+    """The extension of a packet of CO. None: that part is absent."""
 
     free: int
     expected: tuple[int, ...] | None = None
@@ -54,7 +54,7 @@ def pack(section: CoExtension) -> bytes:
 
 
 def unpack(extension: Buffer, src: int, members: int) -> CoExtension:
-    """What was packed; anything else raises WireError."""
+    """Read what `pack` made; any other bytes raise WireError."""
     parts, at = varint.get(extension, 0)
     free, at = varint.get(extension, at)
     expected = rises = confirmed = runs = None

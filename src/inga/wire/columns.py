@@ -1,9 +1,9 @@
 """Many numbers of one width, read and written by one call.
 
-    numbers  2 ** width bytes each, big-endian; the width is the least that does
+    numbers  2 ** width bytes each, big-endian; the width is the least that suffices
 
-In a large group every packet may have a number for each member, or for a hundred of them. Varints are shorter by a little
-and take some steps of Python each.
+In a large group every packet may have a number for each member, or for a hundred of them. Varints are a little shorter,
+but each takes several steps of Python.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ FORMS = "BHIQ"  # by width
 
 
 def width_of(highest: int) -> int:
-    """The least width of a column with numbers up to that."""
+    """The least width of a column with numbers up to `highest`."""
     return ((highest.bit_length() - 1) >> 3).bit_length() if highest else 0
 
 
@@ -26,7 +26,7 @@ def put_column(out: bytearray, numbers: Sequence[int], width: int) -> None:
 
 
 def get_column(data: Buffer, at: int, size: int, width: int) -> tuple[Sequence[int], int]:
-    """A column of so many numbers, and where the next thing begins. Those of the least width come as bytes."""
+    """A column of `size` numbers, and the offset behind it. A column of width 0 is returned as bytes."""
     if width >= len(FORMS):
         raise WireError("malformed", f"a column of width {width}")
     end = at + (size << width)

@@ -1,4 +1,4 @@
-"""What objects and their members say to each other, as bytes.
+"""The encoding of messages between objects, and between their members.
 
     message    0, kind, two rows, and by kind
                  requests    op, arguments by place and by name
@@ -7,19 +7,20 @@
     heartbeat  1, a row: member, ts, sent, ack, settled, waits, wanted, counts of its places
     nack       2, a row: member, numbers
     announce   3, a row: member, ts, members
-    flush      4, a row: member, ts, how many numbers, suspects and messages, then these; the messages follow
+    flush      4, a row: member, ts, the counts of numbers, suspects and messages, then numbers and suspects; the messages follow
 
-The first row of a message has what is small, places and lengths: src, the place that it started at, the place of its
-cohort, how many of dst, sq, vector and call there are, dst, the members of sq; then for requests holds, the length of
-the root, hosts, each with its length; for responses the reason. The second has what is counted: the clock it started at,
+The first row of a message has small numbers, places and lengths: src, the place where its instance started, the place of its
+cohort, the lengths of dst, sq, vector and call, dst, the members of sq; then for requests holds, the length of
+the root, hosts, each with its length; for responses the reason. The second row has counts: the clock at which its instance started,
 its number, ts, ev, clock of the cohort, view, vector, numbers of sq, call; then for requests the path; for commits
 numbers of calls. Rows are those of `inga.wire.row`, values those of `inga.wire.value`.
 
-What a member says in one turn travels together: a body is one thing after the other, each as
+All that a member sends in one turn shares a packet, whose body has one part after the other, each as
 
-    an octet: how many bytes follow that name members, none for all who get the body
+    an octet: the size of the bit set; 0: the part is for all members that get the body
     a bit set of members, low byte first
-    four bytes: its length; and it
+    four bytes: the length of what follows
+    a message, heartbeat, nack, announce or flush
 """
 
 from collections.abc import Sequence
@@ -51,14 +52,14 @@ KINDS = (*REQUESTS, RESPONSE, COMMIT, ABORT)
 KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 MESSAGE, HEARTBEAT, NACK, ANNOUNCE, FLUSH = range(5)
 LEAST = (0, 7, 1, 2, 5)
-"""Numbers in the row of each, at least."""
+"""The least number of numbers in the row of each kind."""
 
 PATH_MAX = 1 << 10
-"""Calls within calls, twice."""
+"""The most numbers in a path behind its root: two for each nested call."""
 
 CALL_LENGTHS = (3, 5)
 BASE_LENGTHS = (2, 4)
-"""Of the name of a call, and of what it begins with."""
+"""The possible lengths of a call's id, and of the prefix that the calls of an instance share."""
 
 ROOT_LENGTHS = (2, 3, 4, 5)
 
@@ -67,7 +68,7 @@ LENGTH = Struct(">I")
 
 
 class RosterShape(Protocol):
-    """What numbers can mean: the places of a group, and its members."""
+    """The valid places and members of a group, by which numbers are checked."""
 
     @property
     def places(self) -> Sequence[Any]: ...
@@ -76,7 +77,7 @@ class RosterShape(Protocol):
 
 
 def encode(spoken: Spoken) -> bytes:
-    """As bytes."""
+    """The bytes of one message."""
     out = bytearray()
     match spoken:
         case Message():
@@ -100,13 +101,13 @@ def encode(spoken: Spoken) -> bytes:
 
 
 def enclose(spoken: bytes, members: int = 0) -> bytes:
-    """What was encoded as a part of a body, for the members of a bit set; for all who get it, without one."""
+    """An encoded message as a part of a body, for the members of a bit set; 0: for all members that get the body."""
     size = (members.bit_length() + 7) // 8
     return bytes((size,)) + members.to_bytes(size, "little") + LENGTH.pack(len(spoken)) + spoken
 
 
 def enclosed(body: Buffer, member: int) -> list[bytes]:
-    """The parts of a body that are for one member; WireError if it is no body."""
+    """The parts of a body that are for `member`; WireError if the body is invalid."""
     data, at, found = bytes(body), 0, []
     if not data:
         raise WireError("truncated", "an empty body")
@@ -125,7 +126,7 @@ def enclosed(body: Buffer, member: int) -> list[bytes]:
 
 
 def decode(data: Buffer, shape: RosterShape) -> Spoken:
-    """What `encode` made, in a group of that shape; WireError for anything else."""
+    """Read what `encode` made, in a group of that shape; any other bytes raise WireError."""
     reader = _Reader(bytes(data), shape)
     spoken = reader.spoken()
     if reader.at != len(reader.data):
@@ -163,7 +164,7 @@ def _put_message(out: bytearray, message: Message) -> None:
 
 
 class _Reader:
-    """Reads from `at` on, and believes nothing."""
+    """Reads from `at` on, and checks every number."""
 
     def __init__(self, data: bytes, shape: RosterShape) -> None:
         self.data = data
@@ -196,7 +197,7 @@ class _Reader:
         if len(small) < 7:
             raise WireError("truncated", "in a message")
         src, place, cohort_place, to, pairs, places, names = small[:7]
-        # Where members of sq, numbers of sq and the call begin, and what depends on the kind.
+        # The offsets of the members of sq, the numbers of sq and the call, and of the parts that depend on the kind.
         members, numbers = 7 + to, 6 + places
         at, named = members + pairs, numbers + pairs
         tail = named + names
@@ -301,7 +302,7 @@ class _Reader:
         return numbers
 
     def check_members(self, members: tuple[int, ...]) -> tuple[int, ...]:
-        """They are of this group."""
+        """Return these members, if all of them are of this group."""
         known = self.shape.members
         for member in members:
             if member not in known:

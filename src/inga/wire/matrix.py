@@ -1,10 +1,10 @@
-"""The stamp of a matrix order: in front of the body, so that who does not get the body is spared it too.
+"""The stamp of a matrix order. It is a part of the body, so that members that do not get the body do not get the stamp either.
 
     vector   one number per member: the causal past
     count    of the entries that follow
     entries  (gap, value) each: how many messages k has sent to j, for the cell k * members + j
 
-Cells come in ascending order, each as its distance from the one before, less 1. All are varints.
+Cells are in ascending order, each as its distance from the one before, less 1. All numbers are varints.
 """
 
 from inga.model.errors import WireError
@@ -31,7 +31,7 @@ def put(deps: Deps, cells: Cells) -> bytes:
 
 
 def get(data: Buffer, members: int) -> tuple[Deps, Cells, int]:
-    """The stamp in front of a body, and where the body begins. Raises WireError for anything else."""
+    """The stamp in front of a body, and the offset at which the rest begins. Raises WireError for invalid bytes."""
     at = 0
     vector: list[int] = []
     for _ in range(members):

@@ -1,6 +1,4 @@
-"""The native packet encoding.
-
-A fixed head, then only the sections in use, in the order of their bits, then the body:
+"""The native packet encoding: a fixed head, then only the sections in use, in the order of their bits, then the body.
 
     0   2  magic  "in"
     2   1  version
@@ -9,13 +7,13 @@ A fixed head, then only the sections in use, in the order of their bits, then th
     8   2  sections          bit set, below
     10  2  source            index in the view
     12  4  view number
-    16  4  body length       so that a cut datagram is noticed
+    16  4  body length       reveals a truncated datagram
 
 Numbers in the head are big-endian; numbers in sections are varints.
 
-A check of 4 bytes, a little-endian CRC-32, stands behind what it covers: head and sections, or (bit `COVERED`) the body,
-too. It is looked at before anything else is believed, so that a datagram with wrong bits is nothing but a lost one.
-Nobody is kept out by it: who can write packets can write checks. A layer that authenticates datagrams needs none.
+A checksum of 4 bytes, a little-endian CRC-32, follows the bytes that it covers: head and sections, or (bit `COVERED`) the body,
+too. It is verified before any other field is trusted, so that a corrupted datagram counts as lost.
+It keeps out no attacker: anybody who can write packets can write checksums. Sealed datagrams need none.
 """
 
 from collections.abc import Mapping
@@ -34,11 +32,11 @@ from inga.wire.vector import get_vector, put_vector
 
 MAGIC = 0x696E
 SEALED_MAGIC = 0x6953
-"""How datagrams of a secured group begin: see `secure.sealing`. One without a key can tell at least what they are."""
+"""The first bytes of datagrams of a secured group: see `secure.sealing`. A process without a key can at least recognize them."""
 VERSION = 4
 HEAD = Struct(">HBBIHHII")
 VIEW_AT = 12
-"""Where in it the number of the view is."""
+"""The offset of the view number in the head."""
 
 SEQ = 1 << 0  # seq
 STAMP = 1 << 1  # height, then see `changes`
@@ -54,45 +52,45 @@ URGENT = 1 << 10
 BARE = 1 << 11
 PARTIAL = 1 << 12
 COUNT = 1 << 13  # messages in the body, if not one
-LENT = 1 << 14  # another member sends it for one that is gone
-COVERED = 1 << 15  # the check is behind the body and covers that, too
+LENT = 1 << 14  # another member sends it in place of its sender, which is gone
+COVERED = 1 << 15  # the checksum follows the body and covers it, too
 
 Covers = Literal["nothing", "header", "all"]
-"""What the check of a packet covers; "nothing": there is none."""
+"""The part of a packet that its checksum covers; "nothing": there is no checksum."""
 
 CHECK = Struct("<I")
 RIGHT = 0x2144DF1C
-"""The CRC-32 of any bytes with their own CRC-32 behind them."""
+"""The CRC-32 of any bytes followed by their own CRC-32."""
 
 GATHERED_FROM = 16 * 1024
-"""Bodies from this size are not copied behind their header: the socket gathers both."""
+"""Bodies of at least this size are not copied behind their headers: the socket gathers both."""
 
 OUTSIDE = 0
-"""The number of no view: greetings, goodbyes, and packets of those who are no members yet."""
+"""The view number of packets that belong to no view: greetings, goodbyes, and packets of processes that are not members yet."""
 
 INDEX_MAX = 1 << 16
 MESSAGES_MAX = 1 << 16
-"""Messages that one packet can hold."""
+"""The most messages in one packet."""
 COUNT_MAX = (1 << 31) - 1
-"""The largest `seq`, and so the largest entry of a vector: what a trace can hold of it."""
+"""The largest `seq`, and so the largest entry of a vector: the largest that a trace can hold."""
 FRAGMENTS_MAX = 1 << 20
 
 
 def group_id(name: str) -> int:
-    """What packets of a group carry so that strangers' packets are told apart."""
+    """The number by which packets of a group are told from those of other groups."""
     return crc32(name.encode())
 
 
 def view_tag(identity: str, view: View) -> int:
-    """What packets of a view carry: in a first view the group's id, in every other what tells it from all others, so
-    that nothing that was said in one part of a group is taken for something else in another."""
+    """The tag of packets of a view: in a first view with listed members the group's id, in every other a hash that identifies the
+    view, so that no packet of one part of a group is misread in another part."""
     return group_id(f"{identity}\n{view.text}" if view.attempt else identity)
 
 
 def encode(
     packet: Packet, group: int, *, bare: bool = False, covers: Covers = "all"
 ) -> Buffer | list[Buffer]:
-    """The packet's bytes; `bare` leaves out the body, for those to whom it is not addressed."""
+    """The packet's bytes; `bare` leaves out the body, for members to whom it is not addressed."""
     sections = 0
     out = bytearray(20)
     put = varint.put
@@ -161,9 +159,9 @@ def encode(
 def decode(
     data: Buffer, group: int, sizes: Mapping[int, int], me: int, *, checked: bool = True
 ) -> Packet | None:
-    """The packet in a datagram, its body borrowed from `data`. None: our own, come back to us.
+    """The packet in a datagram, its body borrowed from `data`. None: it is our own packet, looped back by the network.
 
-    `sizes` tells how many members the views in force have. `checked`: it has a check. Anything else raises WireError
+    `sizes` has the number of members of each view in force. `checked`: packets have checksums. An invalid datagram raises WireError
     with the reason: truncated, foreign, sealed, version, check, group, view, stranger, malformed, length.
     """
     if len(data) < 20:
@@ -201,32 +199,32 @@ def decode(
 
 
 def reseal(data: bytearray) -> None:
-    """Give a packet whose bytes were changed the check that fits them: for tests, and for those who play strangers."""
+    """Give a packet whose bytes were changed a valid checksum: for tests, and for simulated attackers."""
     *_, sections, _, _, size = HEAD.unpack_from(data)
     end = len(data) - 4 - (0 if sections & COVERED else size)
     CHECK.pack_into(data, end, crc32(memoryview(data)[:end]))
 
 
 def view_of(data: Buffer) -> int:
-    """The number of the view in which a packet was sent; only for what `decode` has looked at."""
+    """The number of the view in which a packet was sent. Only for datagrams with a whole head, as `decode` has checked."""
     view: int = HEAD.unpack_from(data)[6]
     return view
 
 
 def tag_of(data: Buffer) -> int:
-    """By what a packet is known, and the same as for `view_of`."""
+    """The tag of a packet; the same restriction as for `view_of`."""
     tag: int = HEAD.unpack_from(data)[3]
     return tag
 
 
 def source_of(data: Buffer) -> int:
-    """The index of its sender, and the same."""
+    """The index of a packet's sender; the same restriction as for `view_of`."""
     source: int = HEAD.unpack_from(data)[5]
     return source
 
 
 def kind_of(data: Buffer, group: int) -> int | None:
-    """The kind of a packet of this group; None for anything else."""
+    """The kind of a packet with the tag `group`; None for all other datagrams."""
     if len(data) < 20:
         return None
     magic, version, kind, group_, *_ = HEAD.unpack_from(data)

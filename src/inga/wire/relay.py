@@ -1,8 +1,8 @@
-"""Where a relayed packet comes from, and whom it is for; in the packet's extension.
+"""The original sender and the destinations of a relayed packet, in the packet's extension.
 
     src   index of the member that sent it
     seq   which of that member's packets it is
-    size  bytes of the bit set that follows; 0 = everybody but the sender
+    size  bytes of the bit set that follows; 0 = all members but the sender
     dst   little-endian bit set over the view
 
 All but the bit set are varints.
@@ -16,7 +16,7 @@ from inga.wire.packet import COUNT_MAX
 
 
 class Origin(NamedTuple):
-    """What a packet was before it was relayed."""
+    """Sender, number and destinations of a packet before it was relayed."""
 
     src: int
     seq: int
@@ -33,7 +33,7 @@ def put(origin: Origin) -> bytes:
 
 
 def get(data: bytes, members: int) -> Origin:
-    """The origin in an extension. Raises WireError for anything else."""
+    """The origin in an extension. Raises WireError for invalid bytes."""
     src, at = varint.get(data, 0)
     seq, at = varint.get(data, at)
     size, at = varint.get(data, at)

@@ -1,10 +1,10 @@
-"""Numbers side by side, each in as many bytes as the largest of them needs: written and read all at once.
+"""A row of numbers, each in as many bytes as the largest of them needs: written and read by one call.
 
     an octet: 0, 1, 2 or 3 for numbers of 1, 2, 4 or 8 bytes
     four bytes: how many there are
     the numbers, high byte first
 
-A row takes a few bytes more than varints would, and a fraction of the time: nothing in it has to be looked at twice.
+A row takes a few bytes more than varints would, and a fraction of the time, since no number is decoded by Python code.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ HEAD = Struct(">BI")
 KINDS = "BHIQ"
 WIDTHS = (1, 2, 4, 8)
 COUNT_MAX = (1 << 62) - 1
-"""Beyond what anybody counts to."""
+"""The largest number in a row: no counter gets that far."""
 
 
 def put(out: bytearray, numbers: Sequence[int]) -> None:
@@ -30,7 +30,7 @@ def put(out: bytearray, numbers: Sequence[int]) -> None:
 
 
 def get(data: Buffer, at: int) -> tuple[tuple[int, ...], int]:
-    """The row at `at`, and where the next thing begins; WireError if there is none."""
+    """The row at `at`, and the offset behind it; WireError if there is none."""
     try:
         code, count = HEAD.unpack_from(data, at)
         if code >= len(WIDTHS):

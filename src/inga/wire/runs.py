@@ -1,16 +1,16 @@
-"""Ranges of numbers, as those who lack something name it: how many, then for each the gap to the one before it, and
-its length."""
+"""Ranges of sequence numbers, as in requests for packets: their count, then for each the gap to the range before it, and its
+length."""
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Runs
 from inga.wire import varint
 
 RUNS_MAX = 1 << 10
-"""Ranges that one packet can name."""
+"""The most ranges in one packet."""
 
 
 def put_runs(out: bytearray, runs: Runs) -> None:
-    """Append ranges that are in ascending order and do not touch each other's numbers."""
+    """Append ranges, which are in ascending order and do not overlap."""
     varint.put(out, len(runs))
     previous = 0
     for low, high in runs:
@@ -20,7 +20,7 @@ def put_runs(out: bytearray, runs: Runs) -> None:
 
 
 def get_runs(data: Buffer, at: int) -> tuple[Runs, int]:
-    """Ranges, and where the next thing begins."""
+    """The ranges, and the offset behind them."""
     count, at = varint.get(data, at)
     if count > RUNS_MAX:
         raise WireError("malformed", f"{count} runs")

@@ -1,17 +1,17 @@
-"""What SCO adds to a packet: what its sender has accepted and has room for, and the numbers of a copy that is for
-several at once.
+"""What SCO adds to a packet: what its sender has accepted and has room for, and the link sequence numbers of a copy that is for
+several members at once.
 
-    free    buffers its sender has left
-    have    the lsn expected next on the link the other way; 1 where that is not known
+    free    buffers that the sender has left
+    have    the lsn expected next on the link in the other direction; 1 if that is unknown
     acks    number of entries, then (index gap, expected) each
-    lsns    the same, (index gap, lsn) of every destination; only where one datagram is for all of them
-    noted   one more than the number of members to which messages of others may be under way, then of each
-            (index gap, (source, seq) as acks); 0: that is not known
-    places  only where destinations get different messages: see `wire.shares`
+    lsns    encoded alike, (index gap, lsn) of every destination; only if one datagram is for all of them
+    noted   one more than the number of members that messages of others may not have reached yet, then for each
+            (index gap, (source, seq) encoded as acks); 0: unknown
+    places  only if destinations get different messages: see `wire.shares`
 
-What follows the acks is left out from where nothing is said.
+Empty parts at the end, behind the acks, are left out.
 
-They travel in the extension of a packet, since no other order has a use for them.
+All this is in the extension of a packet, since no other order uses it.
 """
 
 from functools import lru_cache
@@ -25,7 +25,7 @@ from inga.wire.vector import get_some, put_delta
 
 
 class Extension(NamedTuple):
-    """What was packed."""
+    """The unpacked extension."""
 
     free: int
     have: int
@@ -58,7 +58,7 @@ def pack(
 
 
 def unpack(extension: Buffer, members: int) -> Extension:
-    """What was packed, places unread but for their length; anything else raises WireError."""
+    """Read what `pack` made; of the places only the length is checked. Any other bytes raise WireError."""
     free, at = varint.get(extension, 0)
     have, at = varint.get(extension, at)
     acks, at = get_some(extension, at, members)
@@ -79,7 +79,7 @@ def unpack(extension: Buffer, members: int) -> Extension:
     return Extension(free, have, acks, lsns, noted, places)
 
 
-@lru_cache(maxsize=16)  # the copies of a message have the same
+@lru_cache(maxsize=16)  # all copies of a message have the same
 def _packed(noted: Noted | None) -> bytes:
     out = bytearray()
     varint.put(out, 0 if noted is None else len(noted) + 1)

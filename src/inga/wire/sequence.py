@@ -1,7 +1,7 @@
-"""What a packet of the order `total` says of places; in the packet's extension, all varints.
+"""The extension of packets of the order `total`: places in the order, all varints.
 
-    of the sequencer    runs, one after the other: whose packets come next, and up to which number
-    of other members    how many packets of the sequencer its sender had taken, which is nearly all it knows of the others
+    of the sequencer    runs, one after the other: which member's packets come next, and up to which number
+    of other members    how many packets of the sequencer the sender had taken, which is nearly all it knows about the others
 
 A packet of the sequencer without runs has no extension.
 """
@@ -15,10 +15,10 @@ NamedRun = tuple[int, int]
 """A member, and the number up to which its packets have a place now."""
 
 RUNS_MAX = 16
-"""Runs that one packet names; of more, the first go ahead on packets of their own."""
+"""The most runs in one packet; if there are more, the first ones are sent before it in packets of their own."""
 
 RUN_BYTES = 8
-"""Of one run, at most: an index and a number."""
+"""The most bytes of one run: an index and a number."""
 
 
 def put_runs(runs: list[NamedRun]) -> bytes:
@@ -26,8 +26,8 @@ def put_runs(runs: list[NamedRun]) -> bytes:
 
 
 def get_runs(data: Buffer, members: int) -> list[NamedRun]:
-    """The runs in an extension: no two that follow each other are of one member, and none goes back. The sequencer, who is
-    the first member, names none of itself. Raises WireError for anything else."""
+    """The runs in an extension: no two consecutive runs are of one member, and the numbers of a member increase. The sequencer,
+    which is the first member, has no runs itself. Raises WireError for invalid bytes."""
     if len(data) > RUNS_MAX * RUN_BYTES:
         raise WireError("malformed", f"{len(data)} bytes for runs")
     numbers = varint.unpack(data)
@@ -51,7 +51,7 @@ def put_known(count: int) -> bytes:
 
 
 def get_known(data: Buffer) -> int:
-    """How many packets of the sequencer the sender had. Raises WireError for anything else."""
+    """How many packets of the sequencer the sender had taken. Raises WireError for invalid bytes."""
     count, at = varint.get(data, 0)
     if at != len(data) or count > COUNT_MAX:
         raise WireError("malformed", f"{len(data)} bytes for a count of {count}")

@@ -1,10 +1,10 @@
-"""Messages of one packet that are not all for the same members: what each destination gets, and how that is said.
+"""Messages of one packet that are not all for the same members: what each destination gets, and how that is encoded.
 
-A share is a bundle of its own, with only what is for its receiver. What a share says about its messages is read only if their
-sender is gone: then those who have some of a packet lend to others what was for them, too.
+A share is a bundle of its own, with only the messages for its receiver. Its description of the messages is read only if their
+sender is gone: then members that have some messages of a packet lend them to other members that they were for, too.
 
-    sets      how many, less one, then a little-endian bit set each, of as many bytes as the view needs
-    messages  how many, less one, then a u16 each: its place among all messages of the packet; then a byte each: its set
+    sets      their number, less one, then a little-endian bit set each, of as many bytes as the view needs
+    messages  their number, less one, then a u16 each: its place among all messages of the packet; then a byte each: its set
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ SETS_MAX = 256
 """Destination sets in one packet: a byte tells them apart."""
 
 EACH = 3
-"""Bytes a message takes here."""
+"""Bytes for each message in the description."""
 
 HEAD = Struct(">BH")
 
@@ -28,11 +28,11 @@ Addressed = tuple[int, int]
 
 
 class Share(NamedTuple):
-    """What one destination gets."""
+    """The messages that one destination gets."""
 
     body: bytes
-    messages: int
-    places: bytes  # what it says about them
+    messages: int  # their number
+    places: bytes  # their description
 
 
 def set_size(members: int) -> int:
@@ -41,7 +41,7 @@ def set_size(members: int) -> int:
 
 
 def share_out(payloads: Sequence[bytes], sets: Sequence[int], members: int) -> dict[int, Share]:
-    """For every destination its messages, in the order in which they were sent."""
+    """The share of each destination, with its messages in the order in which they were sent."""
     placed: dict[int, list[Addressed]] = {}
     who = {bits: [m for m in range(members) if bits >> m & 1] for bits in set(sets)}
     for each in enumerate(sets):
@@ -54,7 +54,7 @@ def share_out(payloads: Sequence[bytes], sets: Sequence[int], members: int) -> d
 
 
 def put(placed: Sequence[Addressed], members: int) -> bytes:
-    """What a share says about its messages."""
+    """The description of a share's messages."""
     known = {bits: at for at, bits in enumerate(dict.fromkeys([bits for _, bits in placed]))}
     size = set_size(members)
     return b"".join((
@@ -66,7 +66,7 @@ def put(placed: Sequence[Addressed], members: int) -> bytes:
 
 
 def check(data: Buffer, members: int) -> tuple[int, int]:
-    """How many sets, and how many messages; WireError if the length does not fit them."""
+    """The numbers of sets and of messages; WireError if the length does not match them."""
     if len(data) < HEAD.size:
         raise WireError("truncated", "in a share")
     sets, messages = (number + 1 for number in HEAD.unpack_from(data))
@@ -76,7 +76,7 @@ def check(data: Buffer, members: int) -> tuple[int, int]:
 
 
 def get(data: Buffer, members: int) -> list[Addressed]:
-    """What was put; anything else raises WireError."""
+    """Read what `put` made; any other bytes raise WireError."""
     sets, messages = check(data, members)
     size = set_size(members)
     at = HEAD.size + sets * size

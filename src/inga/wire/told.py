@@ -1,7 +1,7 @@
-"""What layers tell each other in words: small JSON objects, read with suspicion.
+"""Control messages as small JSON objects, read with suspicion.
 
-For control messages that are rare and worth reading in a packet dump. `do` says what is told; everything
-else is asked for by name and type, and whatever is not so raises WireError.
+For control messages that are rare and worth reading in a packet dump. `do` is the kind of message; all other fields
+are read by name and type, and a field that is missing or of the wrong type raises WireError.
 """
 
 import json
@@ -12,31 +12,31 @@ from inga.model.errors import WireError
 from inga.wire.packet import COUNT_MAX
 
 LARGE_MAX = 1 << 62
-"""The largest number that counts packets since a point in time, not since a start."""
+"""The largest number in fields that may exceed `COUNT_MAX`."""
 
 TEXT_MAX = 4096
-"""Characters of a text: a sentence that explains something is shorter."""
+"""The most characters of a text: sentences for a person are shorter."""
 
 
 DIGITS_MAX = len(str(COUNT_MAX))
-"""Of a number that is a key."""
+"""The most digits of a number that is a key."""
 
 
 def said(do: str, **what: Any) -> bytes:
-    """The contents of a packet."""
+    """The content of a control packet."""
     return json.dumps({"do": do, **what}, separators=(",", ":")).encode()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Told:
-    """One such object, as it came."""
+    """One control message, as it arrived."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self._content = content
 
     @classmethod
     def read(cls, data: bytes | bytearray | None) -> Self:
-        """What `said` made; anything else raises WireError."""
+        """Read what `said` made; anything that is no JSON object raises WireError."""
         try:
             content = json.loads(data or b"")
         except (ValueError, RecursionError):
@@ -50,26 +50,26 @@ class Told:
         return self.text("do")
 
     def text(self, key: str, otherwise: str | None = None) -> str:
-        """`otherwise`: what is meant if nothing is said."""
+        """`otherwise`: the default if the field is missing."""
         if otherwise is not None and key not in self._content:
             return otherwise
         return _text(self._get(key))
 
     @property
     def identity(self) -> tuple[str, int]:
-        """Name and incarnation of the one that it is about."""
+        """Name and incarnation of the process that the message is about."""
         return self.text("name"), self.number("incarnation")
 
     def number(self, key: str) -> int:
-        """From 0 to the largest count there is."""
+        """A number from 0 to `COUNT_MAX`."""
         return _number(self._get(key))
 
     def large(self, key: str) -> int:
-        """A number that may be larger than a count."""
+        """A number that may be larger than `COUNT_MAX`."""
         return _number(self._get(key), LARGE_MAX)
 
     def counts(self, key: str | None = None) -> dict[str, int]:
-        """Everything told besides `do`, or everything under that key, which must be numbers."""
+        """All fields besides `do`, or all fields of the object under `key`; they must be numbers."""
         content = self._content if key is None else self._get(key)
         if not isinstance(content, dict):
             raise _malformed(f"{key} is no object")
@@ -82,7 +82,7 @@ class Told:
         return value
 
     def numbers(self, key: str, count: int | None = None) -> list[int]:
-        """A list of so many numbers, or of any length."""
+        """A list of `count` numbers; by default of any length."""
         return [_number(each) for each in _items(self._get(key), count)]
 
     def texts(self, key: str) -> list[str]:
@@ -96,12 +96,12 @@ class Told:
         return [[_number(each) for each in _items(line, columns)] for line in lines]
 
     def pairs(self, key: str) -> list[tuple[int, int]]:
-        """MemberNumbers of numbers."""
+        """Pairs of numbers."""
         lines = [_items(line, 2) for line in _items(self._get(key))]
         return [(_number(low), _number(high)) for low, high in lines]
 
     def tables(self, key: str, columns: int) -> dict[int, list[list[int]]]:
-        """Tables of so many columns by number."""
+        """Tables of that many columns each, by number."""
         content = self._get(key)
         if not isinstance(content, dict) or not all(map(_is_number, content)):
             raise _malformed(f"{key} has no tables by number")
@@ -111,7 +111,7 @@ class Told:
         }
 
     def people(self, key: str) -> list[tuple[str, int, str]]:
-        """Names, incarnations and addresses."""
+        """Members, each with name, incarnation and address."""
         lines = [_items(line, 3) for line in _items(self._get(key))]
         return [(_text(name), _number(incarnation), _text(address)) for name, incarnation, address in lines]
 
@@ -128,7 +128,7 @@ def _text(value: Any) -> str:
     if not value.isascii():
         try:
             value.encode()
-        except UnicodeEncodeError:  # JSON has escapes for halves of characters, which nothing else takes
+        except UnicodeEncodeError:  # JSON can escape lone surrogates, which UTF-8 cannot encode
             raise _malformed("no text") from None
     return value
 
@@ -140,7 +140,7 @@ def _number(value: Any, most: int = COUNT_MAX) -> int:
 
 
 def _is_number(name: str) -> bool:
-    """Whether a key is a number that `int` reads: there are as many digits as one likes, and it refuses very many."""
+    """Whether a key is a number that `int` reads: it refuses a very large number of digits."""
     return name.isdecimal() and len(name) <= DIGITS_MAX
 
 

@@ -1,10 +1,10 @@
-"""Plain values as bytes: what calls of objects take and give. Nothing that is read here runs anything.
+"""Plain values as bytes: arguments and results of object calls. Reading a value runs no code of its sender.
 
     0 None   1 False   2 True   3 n: the number n   4 n: the number -1-n   5: a float in eight bytes
     6 n: a text of n bytes   7 n: n bytes   8 n: a list of n   9 n: a tuple of n   10 n: a dictionary of n pairs
     11 n: a larger number, in n bytes   12 n: -1 less such a number
 
-n is a varint. Keys of dictionaries are what can be a key: none of the values that can change.
+n is a varint. Keys of dictionaries are hashable values.
 """
 
 from struct import Struct, error
@@ -16,16 +16,16 @@ from inga.model.readonly import PLAIN
 from inga.wire import varint
 
 DEPTH_MAX = 32
-"""Values within values within values."""
+"""The deepest nesting of values."""
 
 NUMBER_BYTES_MAX = 1 << 10
-"""Bytes of a whole number: Python refuses to print one of more than 4300 digits."""
+"""The most bytes of an integer: Python refuses to print one of more than 4300 digits."""
 
 OTHER_KEYS_MAX = 1 << 10
-"""Keys of one dictionary that are neither text nor bytes. Python hashes those two with a secret and all others
-without one, so that whoever chooses them can make each collide with all before it: 20,000 such numbers cost 2 * 10^8
-comparisons, these at most 2^19. No range of numbers is safe, since a dictionary also looks for a free place in a way
-that is known. Larger dictionaries of that kind can be sent as a list of pairs."""
+"""The most keys of one dictionary that are neither text nor bytes. Python hashes those two with a secret and all others
+without one, so a sender can choose keys of which each collides with all before it: 20,000 such numbers cost 2 * 10^8
+comparisons, these at most 2^19. No range of numbers is safe, since the way in which a dictionary probes for a free slot is
+known, too. Larger dictionaries of that kind can be sent as a list of pairs."""
 
 SMALL_MAX = (1 << 63) - 1
 
@@ -34,7 +34,7 @@ NONE, FALSE, TRUE, PLUS, MINUS, REAL, TEXT, BYTES, LIST, TUPLE, DICT, BIG_PLUS, 
 
 
 def copied(value: Any, depth: int = 0) -> Any:
-    """The value as it would arrive elsewhere, sharing nothing that can change; UsageError for what cannot be sent."""
+    """The value as it would arrive at another member, sharing nothing mutable; UsageError for values that cannot be sent."""
     kind = type(value)
     if kind in (str, bytes, bool, float) or value is None:
         return value
@@ -60,7 +60,7 @@ def copied(value: Any, depth: int = 0) -> Any:
 
 
 def put(out: bytearray, value: Any) -> None:
-    """Append a value that `copied` lets pass."""
+    """Append a value that `copied` accepts."""
     kind = type(value)
     if value is None:
         out.append(NONE)
@@ -89,7 +89,7 @@ def put(out: bytearray, value: Any) -> None:
 
 
 def get(data: Buffer, at: int, depth: int = 0) -> tuple[Any, int]:
-    """The value at `at`, and where the next thing begins; WireError for anything else."""
+    """The value at `at`, and the offset behind it; WireError for invalid bytes."""
     if at >= len(data):
         raise WireError("truncated", "where a value should be")
     kind = data[at]
@@ -152,7 +152,7 @@ def _get_items(data: Buffer, at: int, kind: int, n: int, depth: int) -> tuple[An
 
 
 def _is_guessable(key: Any) -> bool:
-    """Whether everybody can know the hash of a key."""
+    """Whether a sender can predict the hash of a key."""
     return type(key) not in (str, bytes)
 
 

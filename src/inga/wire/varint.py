@@ -17,7 +17,7 @@ def put(out: bytearray, value: int) -> None:
 
 
 def get(data: Buffer, at: int) -> tuple[int, int]:
-    """The number at `at`, and where the next thing begins."""
+    """The number at `at`, and the offset behind it."""
     try:
         byte = data[at]
         at += 1
@@ -50,7 +50,7 @@ def pack(numbers: Iterable[int]) -> bytes:
 
 
 def unpack(data: Buffer) -> list[int]:
-    """All numbers in `data`, which ends with the last one."""
+    """All numbers in `data`, which must end with the last one."""
     numbers, at = [], 0
     while at < len(data):
         number, at = get(data, at)

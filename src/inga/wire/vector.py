@@ -1,12 +1,12 @@
-"""One number per member: in full, or as what rose since the vector before it.
+"""One number per member: in full, or as increases since the vector before it.
 
-A vector whose receiver has the sender's previous one travels as its rises: how many, then for each the gap to
-the member before it, and by how much. Members who are idle cost nothing. The sender's own entry is never among
-them, since the packet's number says it.
+If the receiver has the sender's previous vector, a vector is sent as its rises: their number, then for each the gap to
+the member before it, and the increase. Idle members cost nothing. The sender's own entry is never among
+them, since it follows from the packet's number.
 
     full     a number per member; in groups of more than `FEW` a width, and a column, see `columns`
     delta    number of rises, then (index gap, rise) each
-    some     the same of numbers as they are, of whichever members, the sender too
+    some     encoded alike: absolute numbers of any members, also of the sender
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from inga.wire import varint
 from inga.wire.columns import get_column, put_column, width_of
 
 NOBODY = -1
-"""In place of a member's index."""
+"""An index that no member has."""
 
 
 def put_vector(out: bytearray, numbers: Sequence[int]) -> None:
@@ -34,7 +34,7 @@ def put_vector(out: bytearray, numbers: Sequence[int]) -> None:
 
 
 def get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], int]:
-    """A full vector, and where the next thing begins."""
+    """A full vector, and the offset behind it."""
     get = varint.get
     if members > FEW:
         width, at = get(data, at)
@@ -48,7 +48,7 @@ def get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], in
 
 
 def put_delta(out: bytearray, delta: MemberNumbers) -> None:
-    """Append rises in the order of their members."""
+    """Append rises, which are in ascending order of their members."""
     put = varint.put
     put(out, len(delta))
     previous = -1
@@ -59,19 +59,19 @@ def put_delta(out: bytearray, delta: MemberNumbers) -> None:
 
 
 def get_delta(data: Buffer, at: int, src: int, members: int) -> tuple[MemberNumbers, int]:
-    """Rises, and where the next thing begins."""
+    """The rises, and the offset behind them."""
     size, at = varint.get(data, at)
     return get_pairs(data, at, size, members, src)
 
 
 def get_some(data: Buffer, at: int, members: int) -> tuple[MemberNumbers, int]:
-    """Numbers of some members, none of them 0, and where the next thing begins."""
+    """Numbers of some members, none of them 0, and the offset behind them."""
     size, at = varint.get(data, at)
     return get_pairs(data, at, size, members, NOBODY)
 
 
 def get_pairs(data: Buffer, at: int, size: int, members: int, src: int) -> tuple[MemberNumbers, int]:
-    """So many numbers, none of them that of `src`."""
+    """`size` numbers by member, none of them of `src`, and the offset behind them."""
     if not size:
         return (), at
     if size > members:

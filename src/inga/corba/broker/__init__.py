@@ -1,1 +1,1 @@
-"""Objects without a network: their interfaces, who is called, what an answer means, names, groups."""
+"""CORBA objects without a network: interfaces, dispatch, replies, names, groups."""

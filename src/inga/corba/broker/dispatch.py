@@ -10,16 +10,16 @@ outcome back for the reply:
     ReferenceAddr      as the selected profile
 
 Groups are told apart by (domain, group id, version). One object id may belong to several groups and a group may have
-several ids; an id whose servant is gone is passed over.
+several ids; an id without an active servant is skipped.
 
-A request over a connection may say which version of a group's reference its caller uses (FT-CORBA's FT_GROUP_VERSION). If its object is a member
-of that group, the version is compared with the newest that is known here:
+A request over a connection may say which version of a group's reference its caller uses (FT-CORBA's FT_GROUP_VERSION). If its object
+is a member of that group, the version is compared with the newest that is known here:
 
-    the same    the request is carried out
-    older       nothing is done; the caller is sent the newest reference for good (LOCATION_FORWARD_PERM), and asks again with that
-    newer       INV_OBJREF: whoever made that reference knows more than we do
+    the same    the request is executed
+    older       nothing is executed; the caller gets the newest reference permanently (LOCATION_FORWARD_PERM), and calls that
+    newer       INV_OBJREF: no such version is known here
 
-An object that is a member of several groups takes any version: a request does not say which group it means.
+An object that is a member of several groups accepts any version: a request does not say which group it means.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -69,9 +69,9 @@ UTF_8, LATIN_1, ASCII, UTF_16 = 0x05010001, 0x00010001, 0x00010020, 0x00010109
 """Code sets by their numbers in the registry of the Open Group."""
 CODECS = {UTF_8: "utf-8", LATIN_1: "latin-1", ASCII: "latin-1"}
 TEXT_UNAGREED = "latin-1"
-"""What strings are in where nobody has said."""
+"""The encoding of strings where none was agreed on."""
 EXCEPTION_DETAIL = 14
-"""The service context in which a reply says in words why it failed."""
+"""The service context in which a reply has the text of its exception."""
 FT_GROUP_VERSION = 12
 """The service context with the version of the group reference that a caller uses."""
 KEY_MAX = 1024
@@ -86,7 +86,7 @@ class NotAGroupObject(UsageError):
 
 
 class ForwardRequest(IngaError):
-    """Raised by a servant: the object is there now, and the client should ask again."""
+    """Raised by a servant: the object is at another reference now, and the client should send the request there."""
 
     def __init__(self, reference: Reference, *, permanent: bool = False) -> None:
         super().__init__(f"forwarded to {reference.type_id or 'another object'}")
@@ -107,7 +107,7 @@ class Adapter:
         self._number = 0
 
     def activate(self, servant: Any, object_id: bytes | None = None) -> bytes:
-        """Let an object be called; its id, a new one unless it is given."""
+        """Make an object callable; return its id, a new one unless it is given."""
         interface_of(servant)
         if object_id is None:
             object_id = self._new_id()
@@ -123,7 +123,7 @@ class Adapter:
         return object_id
 
     def deactivate(self, object_id: bytes) -> None:
-        """Nobody can call it any more. Its memberships stay, for whoever is activated under that id."""
+        """Let an object be called no longer. Its id stays a member of its groups, for the next object that is activated under it."""
         if self._servants.pop(object_id, None) is None:
             raise UsageError(f"There is no object under {object_id!r}.")
         del self._keys[self.key(object_id)]
@@ -133,15 +133,15 @@ class Adapter:
         return self._servants.get(object_id)
 
     def object_id(self, servant: Any) -> bytes | None:
-        """Under which id an object is active."""
+        """The id under which an object is active."""
         return next((each for each, active in self._servants.items() if active is servant), None)
 
     def key(self, object_id: bytes) -> bytes:
-        """How references name an object of this adapter."""
+        """The key by which references name an object of this adapter."""
         return self._prefix + object_id
 
     def create_id_for_reference(self, reference: Reference) -> bytes:
-        """A new id that is a member of the group already; `activate` a servant under it."""
+        """Make a new id a member of the group, and return it; `activate` a servant under it."""
         group_key(reference)
         object_id = self._new_id()
         self.associate_reference_with_id(reference, object_id)
@@ -154,7 +154,7 @@ class Adapter:
         self._broker.joined(group, reference)
 
     def disassociate_reference_with_id(self, reference: Reference, object_id: bytes) -> None:
-        """An id is no member of a group any more."""
+        """Remove an id from a group."""
         members = self._groups.get(group_key(reference), {})
         if members.pop(object_id, False) is False:
             raise UsageError(f"{object_id!r} is no member of this group.")
@@ -163,11 +163,11 @@ class Adapter:
         self._broker.on_change()
 
     def reference_to_ids(self, reference: Reference) -> list[bytes]:
-        """The members of a group here."""
+        """The ids of this adapter that are members of a group."""
         return list(self._groups.get(group_key(reference), ()))
 
     def members(self, group: GroupKey) -> Iterator[Any]:
-        """The objects that a request to a group is for."""
+        """The objects of this adapter to which a request to a group goes."""
         for object_id in self._groups.get(group, ()):
             if (servant := self._servants.get(object_id)) is not None:
                 yield servant
@@ -178,7 +178,7 @@ class Adapter:
         return frozenset(self._groups)
 
     def groups_of(self, object_id: bytes) -> set[tuple[str, int]]:
-        """Of which groups an id is a member, whatever their version."""
+        """The groups that an id is a member of, without their versions."""
         return {group[:2] for group, members in self._groups.items() if object_id in members}
 
     def _new_id(self) -> bytes:
@@ -192,21 +192,21 @@ class Adapter:
 
 
 class Broker:
-    """All adapters of a process, and what becomes of the messages that come for them."""
+    """All adapters of a process; dispatches the requests to their objects."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, tuple[Adapter, bytes]] = {}
         self._adapters: dict[str, Adapter] = {}
         self._places: dict[GroupKey, Uipmc] = {}
-        self._newest: dict[tuple[str, int], Reference] = {}  # of the groups that objects were made members of
+        self._newest: dict[tuple[str, int], Reference] = {}  # of the groups that objects here were members of
         self.managed: Callable[[str, int], Reference | None] = lambda domain, number: (
             None
-        )  # by a manager here
-        self.on_change: Callable[[], None] = lambda: None  # the driver's: memberships have changed
+        )  # the newest reference that a manager in this process has
+        self.on_change: Callable[[], None] = lambda: None  # the driver's: called when memberships change
         self.root = self.adapter("")
 
     def adapter(self, name: str) -> Adapter:
-        """The adapter of that name, made when first asked for."""
+        """The adapter of that name, made when first requested."""
         if name not in self._adapters:
             self._adapters[name] = Adapter(name, self._keys, self)
         return self._adapters[name]
@@ -218,11 +218,11 @@ class Broker:
 
     @property
     def places(self) -> list[Uipmc]:
-        """Where requests to those groups come in."""
+        """The ways by which requests to those groups arrive."""
         return [self._places[group] for group in self.groups if group in self._places]
 
     def joined(self, group: GroupKey, reference: Reference) -> None:
-        """An adapter has a member of a group, which is reached as its reference says."""
+        """An adapter has a new member of a group: note how the group is reached, and its newest reference."""
         for way in reference.multicast():
             self._places[group] = way
             break
@@ -237,7 +237,7 @@ class Broker:
         return None if adapter is None else adapter.servant(object_id)
 
     def locate(self, decoded: Decoded) -> bytes:
-        """The answer to a LocateRequest."""
+        """The reply to a LocateRequest."""
         message = decoded.message
         assert isinstance(message, LocateRequest)
         try:
@@ -249,7 +249,7 @@ class Broker:
         return giop.encode(LocateReply(message.request_id, status), minor=header.minor, little=header.little)
 
     def request(self, decoded: Decoded) -> "ServantCall | bytes | None":
-        """What a Request over a connection asks for: an invocation, or at once the reply, None if none is wanted."""
+        """Dispatch a Request over a connection: the call to make, or if it fails at once the reply, None if none is wanted."""
         message = decoded.message
         assert isinstance(message, Request)
         exchange = Exchange.of(decoded, message)
@@ -285,9 +285,9 @@ class Broker:
             )
 
     def group_request(self, request: GroupRequest) -> "list[ServantCall]":
-        """What a request to a group asks for, of each member here that can do it.
+        """Dispatch a request to a group: the calls to make, one for each member here that can execute it.
 
-        If none can, it raises WireError with the counter that goes up: no_such_group, bad_operation, bad_args.
+        If none can, it raises WireError, whose reason is the counter to increment: no_such_group, bad_operation, bad_args.
         """
         group = request.group[:3]
         if not any(group in each._groups for each in self._adapters.values()):
@@ -304,8 +304,8 @@ class Broker:
         for adapter in self._adapters.values():
             for servant in adapter.members(group):
                 if isinstance(servant, Gateway):
-                    continue  # It would send it round and round.
-                own = request.arguments.copy()  # Each member gets arguments of its own.
+                    continue  # It would send the request to the group again, without end.
+                own = request.arguments.copy()  # Each member decodes arguments of its own.
                 own.text = text
                 try:
                     found.append(ServantCall.of(exchange, servant, own))
@@ -320,7 +320,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request, and how its reply has to look."""
+    """A request, and the format of its reply."""
 
     request: Request
     minor: int
@@ -329,16 +329,16 @@ class Exchange:
 
     @classmethod
     def of(cls, decoded: Decoded, message: Request) -> "Exchange":
-        """That of a request that came over a connection."""
+        """The exchange of a request that arrived over a connection."""
         return cls(message, decoded.header.minor, decoded.header.little, decoded.body.text)
 
     @property
     def wants_reply(self) -> bool:
-        """Whether anybody waits."""
+        """Whether the client waits for a reply."""
         return self.request.expects_reply
 
     def reply(self, status: Status, body: Callable[[Encoder], None] | None, detail: str = "") -> bytes | None:
-        """The octets to send; None to a oneway request."""
+        """The encoded reply; None for a oneway request."""
         if not self.wants_reply:
             return None
         contexts = (_detail_context(detail),) if detail else ()
@@ -351,7 +351,7 @@ class Exchange:
         )
 
     def failed(self, called: Operation | None, error: BaseException) -> bytes | None:
-        """The reply that brings an exception."""
+        """The reply with an exception."""
         if isinstance(error, ForwardRequest):
             status = Status.LOCATION_FORWARD
             if error.permanent and self.minor >= 2:
@@ -383,7 +383,7 @@ class ServantCall:
 
     @classmethod
     def of(cls, exchange: Exchange, servant: Any, body: Decoder) -> "ServantCall":
-        """What a request means to a servant."""
+        """The call that a request asks for at a servant."""
         name = exchange.request.operation
         if isinstance(servant, Gateway):
             declared = servant.declared
@@ -401,7 +401,7 @@ class ServantCall:
         return cls(exchange, servant, called, called.get_arguments(body))
 
     def call(self) -> Any:
-        """Call it. The outcome may have to be awaited."""
+        """Call the method. The result may have to be awaited."""
         return getattr(self.servant, self.called.method)(*self.arguments)
 
     def returned(self, value: Any) -> bytes | None:
@@ -429,12 +429,12 @@ class ImplicitObject:
 
     @operation("_is_a")
     def is_a(self, repository_id: str) -> bool:
-        """Whether it can be used as that interface."""
+        """Whether the object can be used as that interface."""
         return self._declared.is_a(repository_id)
 
     @operation("_non_existent")
     def non_existent(self) -> bool:
-        """Whether it is gone. It is not, or there would be nobody to say so."""
+        """Whether the object does not exist any more: never, if this method is called."""
         return False
 
     @operation("_not_existent")
@@ -444,23 +444,23 @@ class ImplicitObject:
 
     @operation("_repository_id")
     def repository_id(self) -> str:
-        """Its most derived interface."""
+        """The repository id of the object's most derived interface."""
         return self._declared.repository_id
 
     @operation("_component")
     def component(self) -> Reference | None:
-        """It belongs to no component."""
+        """The component that the object belongs to: none."""
         return None
 
     @operation("_interface")
     def interface(self) -> Reference | None:
-        """There is no repository of interfaces."""
+        """Refused: there is no interface repository."""
         raise SystemException("INTF_REPOS", "there is no interface repository", completed="no")
 
 
 @interface("IDL:omg.org/CORBA/Object:1.0")
 class Gateway:
-    """Passes oneway requests on to a group, for clients that have no multicast. It needs to know no types."""
+    """Passes oneway requests on to a group, for clients that cannot multicast. It needs no knowledge of types."""
 
     def __init__(self, reference: Reference, send: Callable[[bytes], Awaitable[None]]) -> None:
         """`send` takes a request as octets, to the group of the reference."""
@@ -477,7 +477,7 @@ class Gateway:
         await self._send(request)
 
     def _rewritten(self, exchange: Exchange, body: Decoder) -> bytes:
-        """A request as it goes to the group: the same but for the target."""
+        """The request to send to the group: the same but for the target."""
         asked = exchange.request
         if exchange.wants_reply:
             raise SystemException("NO_IMPLEMENT", "a group answers nothing", completed="no")
@@ -486,7 +486,7 @@ class Gateway:
                 "NO_IMPLEMENT", "arguments are passed on from GIOP 1.2 only", completed="no"
             )
         contexts = asked.contexts
-        if not any(each.tag == CODE_SETS for each in contexts):  # it was agreed on before, or never
+        if not any(each.tag == CODE_SETS for each in contexts):  # agreed on by an earlier request, or never
             contexts = (*contexts, code_set_context(UTF_8 if exchange.text == "utf-8" else LATIN_1))
         assert self._profile is not None
         return encode_request(
@@ -507,7 +507,7 @@ _PASS_ON = interface_of(Gateway).operations["_pass_on"]
 
 @cache
 def code_set_context(number: int) -> Tagged:
-    """The service context that announces in what strings are."""
+    """The service context that announces the code sets of strings."""
     out = Encoder.encapsulation()
     out.ulong(number)
     out.ulong(UTF_16)
@@ -515,7 +515,7 @@ def code_set_context(number: int) -> Tagged:
 
 
 def group_key(reference: Reference) -> GroupKey:
-    """What tells the group of a reference from others."""
+    """The identity of the group that a reference names."""
     named: list[Uipmc | Iiop] = [*reference.multicast(), *reference.iiop()]
     for way in named:
         if way.group is not None:
@@ -552,7 +552,7 @@ def agreed_text(contexts: tuple[Tagged, ...]) -> str | None:
 
 
 def as_system_exception(error: BaseException) -> SystemException:
-    """How an exception that nobody declared crosses the wire."""
+    """The system exception as which an undeclared exception is sent."""
     match error:
         case SystemException():
             return error
@@ -565,7 +565,7 @@ def as_system_exception(error: BaseException) -> SystemException:
 
 
 def detail_of(contexts: tuple[Tagged, ...]) -> str:
-    """What a reply says in words about its exception, if anything."""
+    """The text of the exception in a reply, empty if it has none."""
     for tag, data in contexts:
         if tag == EXCEPTION_DETAIL:
             try:
@@ -582,7 +582,7 @@ def _detail_context(text: str) -> Tagged:
 
 
 def _key(target: TargetAddress) -> bytes:
-    """The key in whatever form the target is named."""
+    """The object key of a target in any form."""
     if isinstance(target, KeyAddr):
         return target.key
     profile = target.profile if isinstance(target, ProfileAddr) else target.profiles[target.selected]

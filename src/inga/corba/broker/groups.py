@@ -1,19 +1,19 @@
-"""A local manager of object groups: makes their references, and knows who is a member where.
+"""A local manager of object groups: makes their references, and keeps their members by location.
 
 The operations are those of CORBA's multicast group manager, as methods of an object of this process. Properties say
-how groups are made; they hold for all groups, for those of a type, or for one, the narrower before the wider:
+how groups are made; they are set for all groups, for those of a type, or for one group; the most specific one applies:
 
-    creation_mode   CREATE_ADDRESS_DEFERED    the address comes later, by `set_properties_dynamically`
-                    CREATE_ADDRESS_GENERATED  one out of the manager's range (the default)
+    creation_mode   CREATE_ADDRESS_DEFERED    the address is set later, by `set_properties_dynamically`
+                    CREATE_ADDRESS_GENERATED  one of the manager's range (the default)
                     CREATE_ADDRESS_SUPPLIED   that of `address` and `port`
     address, port   of the multicast group
     domain          of the group's identity
     group_iiop      an `Iiop` that answers requests which need a reply
-    gateway         an `Iiop` for those who cannot multicast
-    reliable        whether members repair what was lost (ReMIOP) or take what comes (MIOP)
+    gateway         an `Iiop` for clients that cannot multicast
+    reliable        whether members repair lost packets (ReMIOP) or not (MIOP)
 
-The version of a group rises when its address changes, since old references then lead nowhere; members come and go
-without one, so that references stay good.
+The version of a group rises when its address changes, since old references then lead nowhere. It does not rise when
+members join or leave, so that references stay valid.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,11 +35,11 @@ from inga.corba.wire.reference import (
 from inga.model.errors import UsageError
 
 CREATE_ADDRESS_DEFERED, CREATE_ADDRESS_GENERATED, CREATE_ADDRESS_SUPPLIED = 0, 1, 2
-"""The first is spelled so in the IDL."""
+"""The first is misspelled in the standard's IDL, too."""
 NO_ADDRESS = "0.0.0.0"
-"""In the reference of a group whose address is still to come."""
+"""The address in the reference of a group that has none yet."""
 RELIABLE = 0x696E6701
-"""The component of a group's profile that says: by ReMIOP. Others pass over it and see a group reached by MIOP."""
+"""The component of a group's profile that says that it uses ReMIOP. Other ORBs ignore it and see a group of MIOP."""
 PROPERTIES: dict[str, tuple[Any, Any]] = {
     "creation_mode": (CREATE_ADDRESS_GENERATED, int),
     "address": (None, str | None),
@@ -49,14 +49,14 @@ PROPERTIES: dict[str, tuple[Any, Any]] = {
     "gateway": (None, Iiop | None),
     "reliable": (False, bool),
 }
-"""What holds where nothing is said, and what may be."""
+"""The default and the type of each property."""
 
 Properties = Mapping[str, Any]
 Factory = Callable[[str, Properties], Reference]
 
 
 class GroupError(UsageError):
-    """What the manager cannot do."""
+    """The manager cannot do what was requested."""
 
 
 class ObjectGroupNotFound(GroupError):
@@ -72,11 +72,11 @@ class MemberAlreadyPresent(GroupError):
 
 
 class InvalidProperty(GroupError):
-    """A property of no known name, or with a value it cannot have."""
+    """A property with an unknown name or an invalid value."""
 
 
 class NoFactory(GroupError):
-    """Nobody can make members at that location."""
+    """There is no factory that can make members at that location."""
 
 
 @dataclass(slots=True)
@@ -107,27 +107,27 @@ class GroupManager:
     # Properties
 
     def set_default_properties(self, properties: Properties) -> None:
-        """For all groups made from now on."""
+        """Set properties for all groups made from now on."""
         self._defaults.update(_checked(properties))
 
     def get_default_properties(self) -> dict[str, Any]:
-        """What holds where nothing narrower is said."""
+        """The properties of groups for which nothing more specific is set."""
         return {name: default for name, (default, _) in PROPERTIES.items()} | self._defaults
 
     def remove_default_properties(self, names: Iterable[str]) -> None:
-        """Back to what the manager began with."""
+        """Set properties back to those that the manager began with."""
         _remove(self._defaults, names)
 
     def set_type_properties(self, type_id: str, properties: Properties) -> None:
-        """For groups of one type made from now on."""
+        """Set properties for groups of one type made from now on."""
         self._by_type.setdefault(type_id, {}).update(_checked(properties))
 
     def get_type_properties(self, type_id: str) -> dict[str, Any]:
-        """What holds for groups of one type."""
+        """The properties of groups of one type."""
         return self.get_default_properties() | self._by_type.get(type_id, {})
 
     def remove_type_properties(self, type_id: str, names: Iterable[str]) -> None:
-        """Back to what holds for all."""
+        """Set properties of one type back to those of all groups."""
         _remove(self._by_type.get(type_id, {}), names)
 
     def set_properties_dynamically(self, group: Reference, properties: Properties) -> Reference:
@@ -146,7 +146,7 @@ class GroupManager:
         return _reference(managed)
 
     def get_properties(self, group: Reference) -> dict[str, Any]:
-        """What holds for a group."""
+        """The properties of a group."""
         managed = self._managed(group)
         return managed.properties | {"address": managed.address}
 
@@ -220,7 +220,7 @@ class GroupManager:
         return members[location]
 
     def _managed(self, group: Reference) -> _Managed:
-        domain, number, _ = group_key(group)  # any version: references grow old
+        domain, number, _ = group_key(group)  # of any version: callers may have old references
         managed = self._groups.get(number)
         if managed is None or managed.identity.domain != domain:
             raise ObjectGroupNotFound(f"Group {number} of {domain} is not known here.")
@@ -244,7 +244,7 @@ class GroupManager:
 
 
 def is_reliable(components: Iterable[Tagged]) -> bool:
-    """Whether the members of a group repair what was lost."""
+    """Whether a group uses ReMIOP: its members repair lost packets."""
     return any(each.tag == RELIABLE for each in components)
 
 

@@ -18,8 +18,8 @@
     @oneway                       oneway
     @operation("_get_total")      another name on the wire, such as that of an attribute
 
-`@interface` reads a class once, when it is declared. What has no mapping is a `UsageError` there that names class,
-method and parameter, so that nothing is left to fail when the first request comes.
+`@interface` reads a class once, when it is declared. A type without a mapping is a `UsageError` then, which names class,
+method and parameter, so that no request can fail for it later.
 """
 
 import dataclasses
@@ -71,7 +71,7 @@ _LEAST = {"short": 2, "ushort": 2, "long": 4, "ulong": 4, "float": 4, "octets": 
 _LEAST |= {"longlong": 8, "ulonglong": 8, "double": 8, "wchar": 2}
 
 RESERVED = "_"
-"""Names that begin so are no operations, unless `@operation` says so."""
+"""Methods whose names begin with this are no operations, unless they are marked, as by `@operation`."""
 
 
 class UserException(RemoteError):
@@ -84,7 +84,7 @@ class UserException(RemoteError):
 
     @property
     def text(self) -> str:
-        """What it says in words, if it has no members that say it."""
+        """Its text; empty if it has members, which say more."""
         is_bare = not hasattr(type(self), "__dataclass_fields__")
         return str(self.args[0]) if is_bare and self.args else ""
 
@@ -114,7 +114,7 @@ class SystemException(RemoteError):
 
     @property
     def repository_id(self) -> str:
-        """How it is named on the wire."""
+        """Its id on the wire."""
         return f"IDL:omg.org/CORBA/{self.name}:1.0"
 
 
@@ -123,15 +123,15 @@ def _system_exception(name: str, text: str, minor: int, completed: str) -> Syste
 
 
 class IdlType:
-    """How values of one type are written and read."""
+    """Encodes and decodes values of one type."""
 
     name: str
-    """In the words of IDL."""
+    """The type in IDL."""
     least: int
-    """The fewest octets a value takes; at least 1, so that octets bound the elements of a sequence."""
+    """The fewest octets a value takes; at least 1, so that the octets of a message bound the elements of a sequence."""
 
     def put(self, out: Encoder, value: Any) -> None:
-        """Append a value. One that is not of this type is a `UsageError`."""
+        """Write a value. One that is not of this type is a `UsageError`."""
         raise NotImplementedError
 
     def get(self, data: Decoder) -> Any:
@@ -140,7 +140,7 @@ class IdlType:
 
 
 class Primitive(IdlType):
-    """What CDR itself knows."""
+    """A type that CDR itself encodes."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -203,7 +203,7 @@ class Struct(IdlType):
 
 
 class Enumeration(IdlType):
-    """An `enum.Enum`: the place of a member among the others, whatever its value."""
+    """An `enum.Enum`: encoded as the index of the member, whatever its value."""
 
     least = 4
 
@@ -235,7 +235,7 @@ class ObjectReference(IdlType):
         self.optional = optional
 
     def put(self, out: Encoder, value: Any) -> None:
-        value = getattr(value, "__reference__", value)  # a proxy stands for what it calls
+        value = getattr(value, "__reference__", value)  # a proxy stands for the object that it calls
         if value is None and self.optional:
             value = NIL
         if not isinstance(value, Reference):
@@ -258,7 +258,7 @@ class Operation:
     name: str
     method: str
     where: str
-    """Class and method, for messages."""
+    """Class and method, for error messages."""
     signature: inspect.Signature
     parameters: tuple[tuple[str, IdlType], ...]
     results: tuple[IdlType, ...]
@@ -275,7 +275,7 @@ class Operation:
         return [bound.arguments[name] for name, _ in self.parameters]
 
     def put_arguments(self, out: Encoder, arguments: list[Any]) -> None:
-        """The body of a Request."""
+        """Write the body of a Request."""
         for (name, each), value in zip(self.parameters, arguments, strict=True):
             try:
                 each.put(out, value)
@@ -283,11 +283,11 @@ class Operation:
                 raise UsageError(f"{self.where}, parameter {name}: {error}") from None
 
     def get_arguments(self, data: Decoder) -> list[Any]:
-        """What a Request brought."""
+        """Read the body of a Request."""
         return [each.get(data) for _, each in self.parameters]
 
     def put_results(self, out: Encoder, value: Any) -> None:
-        """The body of a Reply."""
+        """Write the body of a Reply."""
         values = value if len(self.results) > 1 else (value,) if self.results else ()
         if not isinstance(values, tuple) or len(values) != len(self.results):
             raise UsageError(f"{self.where} returns {len(self.results)} values, not {value!r}.")
@@ -298,19 +298,19 @@ class Operation:
                 raise UsageError(f"{self.where}, result: {error}") from None
 
     def get_results(self, data: Decoder) -> Any:
-        """What a Reply brought: None, one value, or several."""
+        """Read the body of a Reply: None, one value, or several."""
         values = tuple(each.get(data) for each in self.results)
         return values if len(values) > 1 else values[0] if values else None
 
     def put_exception(self, out: Encoder, raised: UserException) -> None:
-        """The body of a Reply that brings a declared exception."""
+        """Write the body of a Reply with a declared exception."""
         _, members = self.raises[raised.repository_id]
         out.string(raised.repository_id)
         if members is not None:
             members.put(out, raised)
 
     def get_exception(self, data: Decoder, text: str = "") -> RemoteError:
-        """The declared exception that a Reply brought, perhaps with a text; UNKNOWN if it is not one of ours."""
+        """Read the declared exception in a Reply, perhaps with a text; UNKNOWN if this operation does not declare it."""
         repository_id = data.string()
         if repository_id not in self.raises:
             return SystemException("UNKNOWN", f"{self.where} does not raise {repository_id}", completed="yes")
@@ -325,7 +325,7 @@ class Operation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IdlInterface:
-    """What a class declares: its operations by their names on the wire, those of its bases included."""
+    """The interface that a class declares: its operations by their names on the wire, those of its bases included."""
 
     repository_id: str
     ids: tuple[str, ...]
@@ -398,7 +398,7 @@ def user_exception(repository_id: str) -> Callable[[type[E]], type[E]]:
 
 
 def interface_of(thing: Any) -> IdlInterface:
-    """What a class or an object declares."""
+    """The interface that a class or an object declares."""
     cls = thing if isinstance(thing, type) else type(thing)
     found = getattr(cls, "__interface__", None)
     if not isinstance(found, IdlInterface):
@@ -407,7 +407,7 @@ def interface_of(thing: Any) -> IdlInterface:
 
 
 def idl_type(hint: Any, where: str = "this") -> IdlType:
-    """What a type hint means. `where` names it in the error if it means nothing."""
+    """The IDL type of a type hint. `where` says in the error where the hint is, if it has none."""
     return _mapped(hint, where, ())
 
 
@@ -497,7 +497,7 @@ def _thrown(cls: Any, where: str) -> tuple[str, tuple[type[UserException], Struc
 
 
 def _mapped(hint: Any, where: str, inside: tuple[type, ...]) -> IdlType:
-    """`inside`: the structs around this one."""
+    """`inside`: the structs that contain this type."""
     if get_origin(hint) is Annotated:
         marks = [each for each in get_args(hint)[1:] if isinstance(each, Basic)]
         return Primitive(marks[0].kind) if marks else _mapped(get_args(hint)[0], where, inside)

@@ -1,7 +1,7 @@
 """An interface as IDL, for the compilers of other ORBs.
 
 Everything that the interface uses is declared before it, in one module: enums, structs, names for sequences,
-exceptions, the interfaces it is derived from. Names of members and parameters do not travel; one that IDL reserves, or
+exceptions, the interfaces it is derived from. Names of members and parameters are not on the wire; one that IDL reserves, or
 that only differs from a type by its case, gets a trailing underscore.
 """
 
@@ -33,7 +33,7 @@ def to_idl(cls: type) -> str:
 
 
 class _Text:
-    """What has been declared so far, in the order in which it has to be."""
+    """Collects declarations, in the order that IDL requires."""
 
     def __init__(self, cls: type) -> None:
         self._classes = [each for each in reversed(cls.__mro__) if "__interface__" in vars(each)]
@@ -41,7 +41,7 @@ class _Text:
         self._module = _path(interface_of(cls).repository_id)[:-1] or ["inga"]
 
     def text(self) -> str:
-        """One file."""
+        """All declarations as one file."""
         for each in self._classes:
             self._interface(each)
         lines = [line for block in self._declared.values() for line in block]
@@ -86,7 +86,7 @@ class _Text:
         return name
 
     def _type(self, kind: IdlType) -> str:
-        """How a type is named where it is used; it is declared before."""
+        """The name of a type where it is used. Declares the type, if necessary."""
         if isinstance(kind, Primitive) and kind.kind == "octets":
             return self._sequence("octet")
         if isinstance(kind, Sequence):
@@ -122,7 +122,7 @@ class _Text:
 
 
 def _escaped(name: str) -> str:
-    """The name of an operation, which travels: a leading underscore only says that it is no keyword."""
+    """The name of an operation, which is on the wire: a leading underscore only says that it is no keyword, and is not sent."""
     return f"_{name}" if name.lower() in RESERVED else name
 
 

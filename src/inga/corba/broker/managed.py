@@ -1,9 +1,9 @@
-"""A manager of object groups for other programs: members of its groups, over CORBA.
+"""A manager of object groups for other programs, which manage the members of its groups over CORBA.
 
 The operations, their IDL and exceptions are those of PortableGroup::ObjectGroupManager, so that any ORB's client can use it. A location
-is a name as the naming service has it. Operations whose arguments are properties are not among them (create_member, and the whole
+is a name as in the naming service. Operations whose arguments are properties are not among them (create_member, and the whole
 of PropertyManager and GenericFactory): their values are of type `any`, which our IDL does not have. So groups are made and
-deleted where the manager lives, and their members may come from anywhere.
+deleted in the process of the manager, and their members may be in any process.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ PREFIX = "IDL:omg.org/PortableGroup"
 KEY = b"GroupManager"
 """The object key by which clients find it."""
 MEMBERS_MAX = 10_000
-"""Of one group: whoever can call may add some."""
+"""Members of one group. There has to be a bound, since any client may add some."""
 
 
 @user_exception(f"{PREFIX}/ObjectGroupNotFound:1.0")
 class UnknownGroup(UserException):
-    """The reference is of no group of this manager."""
+    """The reference does not name a group of this manager."""
 
 
 @user_exception(f"{PREFIX}/MemberNotFound:1.0")
@@ -39,7 +39,7 @@ class PresentMember(UserException):
 
 @user_exception(f"{PREFIX}/ObjectNotAdded:1.0")
 class ObjectNotAdded(UserException):
-    """This cannot be a member."""
+    """The object cannot become a member."""
 
 
 @interface(f"{PREFIX}/ObjectGroupManager:1.0")
@@ -50,19 +50,19 @@ class ObjectGroupManager:
     async def add_member(
         self, object_group: Reference | None, the_location: CompoundName, member: Reference | None
     ) -> Reference | None:
-        """An object that exists becomes a member; the group's newest reference."""
+        """Make an existing object a member; return the group's newest reference."""
         raise NotImplementedError
 
     @raises(UnknownGroup, UnknownMember)
     async def remove_member(
         self, object_group: Reference | None, the_location: CompoundName
     ) -> Reference | None:
-        """No member there any more; the group's newest reference."""
+        """Remove the member at a location; return the group's newest reference."""
         raise NotImplementedError
 
     @raises(UnknownGroup)
     async def locations_of_members(self, object_group: Reference | None) -> list[CompoundName]:
-        """Where there are members."""
+        """The locations of the members."""
         raise NotImplementedError
 
     @raises(UnknownGroup)
@@ -82,7 +82,7 @@ class ObjectGroupManager:
 
 
 class ServedGroups(ObjectGroupManager):
-    """The servant: what a manager of this process knows, for others."""
+    """The servant: makes a manager of this process callable by other programs."""
 
     def __init__(self, manager: GroupManager) -> None:
         self._manager = manager
@@ -131,7 +131,7 @@ def _group(reference: Reference | None) -> Reference:
 
 
 def _place(location: CompoundName) -> str:
-    """Where there can be no member there is none."""
+    """A location as text. UnknownMember if it is invalid: no member can be there."""
     try:
         return to_string(location)
     except InvalidName as error:
@@ -140,7 +140,7 @@ def _place(location: CompoundName) -> str:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What the manager refuses, as the exceptions that callers elsewhere know."""
+    """Turn the errors of the manager into the exceptions that the IDL declares."""
     try:
         yield
     except (ObjectGroupNotFound, NotAGroupObject) as error:

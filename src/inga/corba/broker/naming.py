@@ -6,12 +6,12 @@ path is passed on from context to context until one component is left:
 
     resolve, unbind               NotFound if nothing is bound there
     bind, bind_context            AlreadyBound if something is
-    rebind, rebind_context        put in the place of what was bound, if that is of the same sort
-    new_context, bind_new_context another context here; nothing on the way is made by itself
+    rebind, rebind_context        replaces what was bound, if that is of the same type
+    new_context, bind_new_context another context here; contexts on the path are not created
     destroy                       NotEmpty unless all its bindings are gone
     list                          the bindings of one context, the rest by an iterator
 
-Text and rules are those of CosNaming, with the additions of NamingContextExt, so that any ORB's client can use it.
+Texts and rules are those of CosNaming, with the additions of NamingContextExt, so that any ORB's client can use it.
 """
 
 import enum
@@ -29,15 +29,15 @@ PREFIX = "IDL:omg.org/CosNaming"
 KEY = b"NameService"
 """The object key by which clients find the root context."""
 COMPONENTS_MAX = 64
-"""Of one name."""
+"""Components of one name."""
 OCTETS_MAX = 64 << 20
-"""Of all names and references that a service keeps."""
+"""Octets of all names and references that a service keeps."""
 OVERHEAD = 500
-"""What a binding or a context costs besides."""
+"""Octets that a binding or a context costs in addition."""
 ITERATORS_MAX = 64
-"""Beyond, the oldest is given up: clients forget to destroy them."""
+"""Open iterators; beyond, the oldest is closed: clients forget to destroy them."""
 LIST_MAX = 1000
-"""Bindings in one answer; the others come by the iterator."""
+"""Bindings in one reply; the iterator has the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class NotFoundReason(enum.Enum):
 
 @user_exception(f"{PREFIX}/NamingContext/NotFound:1.0")
 class NotFound(UserException):
-    """Nothing fitting is bound to the first component of the rest."""
+    """The first component of the rest is not bound, or to something of the wrong type."""
 
     why: NotFoundReason
     rest_of_name: CompoundName
@@ -90,7 +90,7 @@ class NotFound(UserException):
 
 @user_exception(f"{PREFIX}/NamingContext/CannotProceed:1.0")
 class CannotProceed(UserException):
-    """The service gave up here; the client may go on with the rest at that context."""
+    """The service could not go on; the client may try the rest of the name at that context."""
 
     cxt: Reference | None
     rest_of_name: CompoundName
@@ -121,15 +121,15 @@ class BindingIterator:
     """The bindings that did not fit into one answer."""
 
     async def next_one(self) -> tuple[bool, Binding]:
-        """Whether there is another, and it."""
+        """Whether there is another binding, and that binding."""
         raise NotImplementedError
 
     async def next_n(self, how_many: ULong) -> tuple[bool, Bindings]:
-        """Whether there are others, and so many of them."""
+        """Whether there are other bindings, and up to `how_many` of them."""
         raise NotImplementedError
 
     async def destroy(self) -> None:
-        """It is needed no longer."""
+        """Close the iterator."""
         raise NotImplementedError
 
 
@@ -188,7 +188,7 @@ class NamingContext:
 
 @interface(f"{PREFIX}/NamingContextExt:1.0")
 class NamingContextExt(NamingContext):
-    """The same with names as text."""
+    """A naming context that also takes names as text."""
 
     @raises(InvalidName)
     async def to_string(self, name: CompoundName) -> str:
@@ -210,7 +210,7 @@ class NamingContextExt(NamingContext):
 
     @raises(NotFound, CannotProceed, InvalidName)
     async def resolve_str(self, text: str) -> Reference | None:
-        """What has this name, as text."""
+        """What has this name, which is given as text."""
         return await self.resolve(to_name(text))
 
 
@@ -227,7 +227,8 @@ class NameService:
         local: Callable[[Reference], Any],
         far: Callable[[Reference], NamingContext],
     ) -> None:
-        """`activate` and `deactivate` are an adapter's; `local` finds our context behind a reference, `far` calls others."""
+        """`activate` and `deactivate` are an adapter's; `local` finds the local context behind a reference, `far` makes a proxy of a
+        remote one."""
         self._activate = activate
         self._deactivate = deactivate
         self._local = local
@@ -237,12 +238,12 @@ class NameService:
         self.root = LocalContext(self, is_root=True)
 
     def context(self) -> Reference:
-        """Another context, empty."""
+        """Create an empty context."""
         self.count(OVERHEAD)
         return self._activate(LocalContext(self))
 
     def destroyed(self, context: "LocalContext") -> None:
-        """A context is gone."""
+        """A context was destroyed."""
         self.count(-OVERHEAD)
         self._deactivate(context)
 
@@ -255,24 +256,24 @@ class NameService:
         return self._activate(iterating)
 
     def iterated(self, iterating: "Iterating") -> None:
-        """An iterator is needed no longer."""
+        """Close an iterator."""
         self._iterators.remove(iterating)
         self._deactivate(iterating)
 
     def at(self, reference: Reference) -> NamingContext:
-        """The context behind a reference, here or elsewhere."""
+        """The context behind a reference, local or remote."""
         ours = self._local(reference)
         return ours if isinstance(ours, LocalContext) else self._far(reference)
 
     def count(self, more: int) -> None:
-        """Keep what all bindings cost within its bound."""
+        """Add to the octets that all bindings cost; NO_RESOURCES beyond the bound."""
         if more > 0 and self.octets + more > OCTETS_MAX:
             raise SystemException("NO_RESOURCES", f"names fill {OCTETS_MAX} octets already", completed="no")
         self.octets += more
 
 
 class LocalContext(NamingContextExt):
-    """One context of ours."""
+    """A context of this process."""
 
     def __init__(self, service: NameService, *, is_root: bool = False) -> None:
         self._service = service
@@ -338,7 +339,7 @@ class LocalContext(NamingContextExt):
         return first, self._service.iterate(self, rest) if rest else None
 
     def _still_bound(self, component: NameComponent) -> Binding | None:
-        """A binding that an iterator comes to, if it is still there."""
+        """The binding that an iterator has reached, if it still exists."""
         found = self._bound.get(component)
         return None if found is None else Binding([component], found[1])
 
@@ -370,7 +371,7 @@ class LocalContext(NamingContextExt):
         return self._bound[name[0]]
 
     async def _pass_on(self, how: str, name: CompoundName, *arguments: Any) -> Any:
-        """The same at the context to which the first component leads."""
+        """Call the same operation, with the rest of the name, at the context that the first component is bound to."""
         reference, kind = self._get(name)
         if kind is not BindingType.CONTEXT:
             raise NotFound(NotFoundReason.NOT_CONTEXT, name)
@@ -378,7 +379,7 @@ class LocalContext(NamingContextExt):
         try:
             return await getattr(self._service.at(reference), how)(rest, *arguments)
         except AlreadyBound:
-            raise _already_bound(name) from None  # by the whole path
+            raise _already_bound(name) from None  # with the whole path
         except (SystemException, UsageError) as error:
             if isinstance(error, SystemException) and error.name in ("BAD_PARAM", "NO_RESOURCES"):
                 raise
@@ -386,7 +387,7 @@ class LocalContext(NamingContextExt):
 
 
 class Iterating(BindingIterator):
-    """The rest of a list. What was unbound meanwhile is passed over."""
+    """The rest of a list. Bindings that were removed meanwhile are skipped."""
 
     def __init__(self, service: NameService, context: LocalContext, components: CompoundName) -> None:
         self._service = service
@@ -407,7 +408,7 @@ class Iterating(BindingIterator):
 
 
 def to_string(name: CompoundName) -> str:
-    """A name as text: `id.kind/id.kind`; what would be mistaken is escaped, an empty component is `.`."""
+    """A name as text: `id.kind/id.kind`; separators within components are escaped, an empty component is `.`."""
     return "/".join(
         _escaped(each.id) + (f".{_escaped(each.kind)}" if each.kind or not each.id else "")
         for each in _checked(name)
@@ -434,7 +435,7 @@ def to_name(text: str) -> CompoundName:
 
 
 def _cost(component: NameComponent, reference: Reference) -> int:
-    """Octets that a binding is counted with."""
+    """Octets that a binding counts as."""
     texts = len(component.id) + len(component.kind) + len(reference.type_id)
     return 4 * texts + sum(len(each.data) for each in reference.profiles) + OVERHEAD
 
@@ -444,7 +445,7 @@ def _already_bound(name: CompoundName) -> AlreadyBound:
 
 
 def _component(parts: list[str], text: str) -> NameComponent:
-    # A dot at the end would say that there is a kind, and then none follows; alone it is the empty component.
+    # A dot at the end would announce a kind that does not follow; alone it is the empty component.
     if len(parts) > 2 or parts == [""] or (len(parts) == 2 and parts[0] and not parts[1]):
         raise InvalidName(f"{text or 'an empty text'} is no name; one is written id.kind/id.kind")
     return NameComponent(*parts)

@@ -1,1 +1,1 @@
-"""What captured traffic holds of CORBA."""
+"""Decodes captured CORBA traffic, and describes references."""

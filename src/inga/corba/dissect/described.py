@@ -1,4 +1,4 @@
-"""What a reference says, as data and as text."""
+"""Describes references, as data and as text."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ def _version(version: tuple[int, int]) -> str:
 
 
 def text_of(content: dict[str, Any]) -> str:
-    """A reference that was described, as lines of text."""
+    """A described reference as lines of text."""
     lines = [f"type      {printable(content['type_id']) or '(not said)'}"]
     for profile in content["profiles"]:
         lines.append(f"profile   {_name(profile)}: {_what(profile)}")
@@ -153,6 +153,6 @@ def _object_text(body: dict[str, Any]) -> str:
 
 
 def key_text(key: str) -> str:
-    """An object key, given in hexadecimal, as the text that it is, or so."""
+    """An object key, given in hexadecimal: as text if it is printable, else unchanged."""
     octets = bytes.fromhex(key)
     return octets.decode("ascii") if octets.isascii() and octets.decode("ascii").isprintable() else key

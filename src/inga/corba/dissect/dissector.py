@@ -1,4 +1,4 @@
-"""What the packets of a capture say: MIOP fragments, the messages they make, ReMIOP's control packets; GIOP over TCP."""
+"""Decodes the packets of a capture: MIOP fragments, the messages they make, ReMIOP's control packets; GIOP over TCP."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,28 +23,28 @@ from inga.wire.packet import MAGIC as INGA
 
 OPEN_MAX = 4096
 OCTETS_MAX = 1 << 30
-"""Messages in pieces at the same time, and their octets; the oldest goes first."""
+"""Messages that are incomplete at the same time, and their octets; beyond, the least recently used is dropped."""
 RECENT = 1 << 16
-"""Messages whose repeated fragments are known as such."""
+"""Finished messages that are remembered, so that their repeated fragments are recognised."""
 
 CONTROL_KINDS = {miop.NACK: "NACK", miop.STATE: "STATE"}
 TARGETS = {giop.KeyAddr: "key", giop.ProfileAddr: "profile", giop.ReferenceAddr: "reference"}
 
 
 class Dissector:
-    """Takes packets in the order of a capture; tells what each is, and each message once it is whole.
+    """Takes packets in the order of a capture; describes each, and each message once it is complete.
 
-    Looked at are datagrams that begin as MIOP does; with a port, all that go there. And TCP streams of GIOP messages.
+    It decodes datagrams that begin as MIOP does, with a port also all others that go there, and TCP streams of GIOP messages.
     """
 
     def __init__(self, port: int | None = None) -> None:
         self._port = port
         self.datagrams = self.segments = 0
-        self.unread: Counter[int] = Counter()  # frames that cannot be looked into, by their link layer
+        self.unread: Counter[int] = Counter()  # frames of unknown link layers, by link layer
         self._streams = Streams()
         self.counters: dict[str, int] = {}
-        self._frames: dict[bytes, list[int]] = {}  # of messages that are not whole yet
-        self._trouble = ""  # what joining said of a fragment
+        self._frames: dict[bytes, list[int]] = {}  # of incomplete messages, by unique id
+        self._trouble = ""  # the anomaly found when the last fragment was joined
         self._reassembly = Reassembly(
             self._note, collect=inf, collections_max=OPEN_MAX, octets_max=OCTETS_MAX, ring=RECENT
         )
@@ -62,7 +62,7 @@ class Dissector:
         return self._datagram(packet) if isinstance(packet, UdpDatagram) else self._segment(packet)
 
     def finish(self) -> Iterator[dict[str, Any]]:
-        """At the end of the capture: messages behind segments that it does not hold."""
+        """At the end of the capture: the messages behind segments that were not captured."""
         return self._iiop(self._streams.flush())
 
     def _segment(self, segment: TcpSegment) -> Iterator[dict[str, Any]]:
@@ -136,7 +136,7 @@ class Dissector:
 
 
 def dissect(data: Buffer, port: int | None = None) -> tuple[Dissector, Iterator[dict[str, Any]]]:
-    """What is in a capture file, and who counts it as it is read."""
+    """The entries of a capture file, and the dissector that counts them as they are read."""
     dissector = Dissector(port)
 
     def entries() -> Iterator[dict[str, Any]]:
@@ -170,7 +170,7 @@ def _control(control: miop.ControlPacket) -> dict[str, Any]:
 
 
 def _message(message: bytes, *, to_group: bool = True) -> dict[str, Any]:
-    """A GIOP message; what it is even where a group cannot take it."""
+    """Describe a GIOP message, even one that a group would refuse."""
     content: dict[str, Any] = {"octets": len(message)}
     try:
         if to_group:
@@ -203,14 +203,14 @@ def _message(message: bytes, *, to_group: bool = True) -> dict[str, Any]:
 
 
 def _packet(message: dict[str, Any], body: bytes) -> dict[str, Any] | None:
-    """Whose packet a request of an inga group carries; the rest of it needs the group's members to be read."""
+    """The header of the packet in a request of an inga group; the rest can only be decoded with the group's members."""
     group = message.get("target", {}).get("group")
     if message.get("operation") != OPERATION or not group or group["domain"] != DOMAIN:
         return None
     if len(body) < 4 + HEAD.size:
         return None
     magic, _, kind, _, _, src, view, size = HEAD.unpack_from(body, 4)
-    # Its tag says of which view and which process it is, not of which group.
+    # Its tag identifies the view and the process, not the group.
     if magic != INGA or size > len(body):
         return None
     return {"kind": kind, "src": src, "view": view, "octets": size}
@@ -238,7 +238,7 @@ def _target(target: giop.TargetAddress) -> dict[str, Any]:
 
 
 def line(entry: dict[str, Any], start: float) -> str:
-    """One packet or message as a line; `start` is when the first came."""
+    """One packet or message as a line; `start` is the time of the first one."""
     if "message" in entry and "miop" in entry:
         return f"{'':21}{_message_text(entry['message'])}"
     where = f"{entry['frame']:>6} {entry['at'] - start:>11.6f}  {entry['source']} > {entry['target']}  "

@@ -1,7 +1,7 @@
-"""Capture files: the UDP datagrams and TCP segments in one, and one made of datagrams.
+"""Capture files: reads the UDP datagrams and TCP segments of one, and writes datagrams to one.
 
-Two formats are read, pcap and pcapng, of the link layers one meets on a computer: Ethernet (with VLAN tags),
-Linux cooked captures, loopback, and bare IP. Written is pcap with Ethernet frames, which everything reads.
+Two formats are read, pcap and pcapng, of the usual link layers: Ethernet (with VLAN tags),
+Linux cooked captures, loopback, and bare IP. What is written is pcap with Ethernet frames, which every program can read.
 
     pcap     24 octets header, then per frame: seconds, fraction, octets kept, octets on the wire; the octets
     pcapng   blocks: type, length, contents, length again; a section block says the byte order, interface
@@ -25,7 +25,7 @@ SocketAddress = tuple[str, int]
 ETHERNET, COOKED, COOKED_2 = 1, 113, 276
 _NULL, _LOOP = 0, 108
 _BARE: Final = frozenset((12, 14, 101, 228, 229))
-"""IPv4 or IPv6 from the first octet; BSD and Linux number it differently."""
+"""Link layers whose frames begin with the IP header; BSD and Linux number them differently."""
 LINKS: Final = _BARE | {_NULL, _LOOP, ETHERNET, COOKED, COOKED_2}
 """The link layers that are read."""
 
@@ -37,9 +37,9 @@ _SKIPPED_HEADERS: Final = frozenset((0, 43, 60))
 """IPv6 headers between the address and UDP: hop by hop, routing, destination."""
 
 FRAME_MAX = 1 << 18
-"""Octets of a frame, as other readers limit it: more is a damaged length."""
+"""Octets of a frame, the limit of other readers, too: a larger length means that the file is damaged."""
 JOINED_MAX = 256
-"""Datagrams in pieces at the same time; the oldest goes first."""
+"""Fragmented datagrams that are incomplete at the same time; beyond, the oldest is dropped."""
 
 _PCAP_ORDERS = {b"\xa1\xb2\xc3\xd4": (">", 1e6), b"\xd4\xc3\xb2\xa1": ("<", 1e6)} | {
     b"\xa1\xb2\x3c\x4d": (">", 1e9),
@@ -51,7 +51,7 @@ _RESOLUTION, _OFFSET = 9, 14
 
 
 class CapturedFrame(NamedTuple):
-    """What was captured at one moment."""
+    """A captured frame; `is_cut` says that the capture lacks the end of it."""
 
     number: int
     at: float
@@ -72,7 +72,7 @@ class UdpDatagram(NamedTuple):
 
 
 class TcpSegment(NamedTuple):
-    """A TCP segment; `sequence` is the number of its first octet, `begins` says that a stream does."""
+    """A TCP segment; `sequence` is the number of its first octet, `begins` says that a stream begins (SYN)."""
 
     frame: int
     at: float
@@ -85,14 +85,14 @@ class TcpSegment(NamedTuple):
 
 
 class UnreadFrame(NamedTuple):
-    """A frame of a link layer that is not known here, by its number in the registry of tcpdump."""
+    """A frame of an unknown link layer; `link` is its number in the registry of tcpdump."""
 
     frame: int
     link: int
 
 
 class _Packet(NamedTuple):
-    """What IP says of its contents."""
+    """An IP packet: its contents, and the fields of its header that are needed."""
 
     source: str
     target: str
@@ -100,16 +100,16 @@ class _Packet(NamedTuple):
     contents: Buffer
     is_cut: bool
     piece: tuple[int, int, bool] | None
-    """Identification, offset, and whether more follow; None for a whole one."""
+    """Of a fragment: identification, offset, and whether more follow; None for a whole packet."""
 
 
 # Reading
 
 
 def packets(data: Buffer) -> Iterator[UdpDatagram | TcpSegment | UnreadFrame]:
-    """The UDP datagrams and TCP segments of a capture file, in its order, and frames that cannot be looked into.
+    """The UDP datagrams and TCP segments of a capture file, in its order, and its frames of unknown link layers.
 
-    What is none of these is passed over. A file that is no capture, or ends within a frame, raises WireError("capture")
+    Other frames are skipped. A file that is no capture, or ends within a frame, raises WireError("capture")
     once everything before is read.
     """
     joiner = _Joiner()
@@ -124,7 +124,7 @@ def packets(data: Buffer) -> Iterator[UdpDatagram | TcpSegment | UnreadFrame]:
             if packet is not None and packet.protocol in _TRANSPORTS:
                 yield _TRANSPORTS[packet.protocol](frame, packet)
         except (IndexError, StructError):
-            continue  # Not IP, or less than its header promises.
+            continue  # Not IP, or shorter than its headers say.
 
 
 def datagrams(data: Buffer) -> Iterator[UdpDatagram]:
@@ -275,7 +275,7 @@ def _ends(where: str) -> WireError:
 
 
 def _network(frame: CapturedFrame) -> Buffer:
-    """The IP packet in a frame; nothing if it carries something else."""
+    """The IP packet in a frame; empty if the frame carries something else."""
     octets, link = frame.octets, frame.link
     if link in _BARE:
         return octets
@@ -304,7 +304,7 @@ def _ipv4(octets: Buffer, is_cut: bool) -> _Packet | None:
     header, total = (octets[0] & 15) * 4, _u16(octets, 2)
     if header < 20 or len(octets) < header:
         return None
-    # 0: left to the network card, which has not filled it in when a capture sees it.
+    # Length 0: the network card fills it in, after the packet was captured.
     contents = octets[header : total or None]
     placed = _u16(octets, 6)
     piece = None
@@ -335,23 +335,23 @@ def _ipv6(octets: Buffer, is_cut: bool) -> _Packet | None:
 
 @dataclass(slots=True)
 class _Pieces:
-    """Of one datagram."""
+    """The fragments of one datagram."""
 
     seen: dict[int, tuple[Buffer, bool]] = field(
         default_factory=dict
-    )  # by where they belong; whether more follow
-    whole: list[Buffer] = field(default_factory=list)  # those that follow each other from the beginning
-    end: int = 0  # of these
+    )  # by offset: contents, and whether more follow
+    whole: list[Buffer] = field(default_factory=list)  # contents without a gap, from the beginning
+    end: int = 0  # octets in these
 
 
 class _Joiner:
-    """Datagrams of which only some fragments have been seen."""
+    """Joins fragments to datagrams."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str, int, int], _Pieces] = {}
 
     def join(self, packet: _Packet) -> _Packet | None:
-        """The whole packet, if this fragment was the last of it. Each is looked at once, however many there are."""
+        """Add a fragment; return the whole packet if it is complete now. Each fragment is appended once, however many there are."""
         assert packet.piece is not None
         name, offset, more = packet.piece
         key = packet.source, packet.target, packet.protocol, name
@@ -359,7 +359,7 @@ class _Joiner:
         piece = packet.contents, more
         if (
             pieces.seen.setdefault(offset, piece) != piece
-        ):  # another datagram of this name: numbers come round
+        ):  # another datagram with the same identification: these are reused
             pieces = self._open[key] = _Pieces({offset: piece})
         if len(self._open) > JOINED_MAX:
             del self._open[next(iter(self._open))]
@@ -388,7 +388,7 @@ _HARDWARE = bytes.fromhex("020000000001")
 
 
 def record(at: float, source: SocketAddress, target: SocketAddress, payload: Buffer) -> bytes:
-    """One datagram as it follows the header: in an Ethernet frame, its checksums filled in."""
+    """The record of one datagram, to follow the header: an Ethernet frame, with checksums."""
     sender, receiver = ip_address(source[0]), ip_address(target[0])
     if sender.version != receiver.version:
         raise ValueError(f"{source[0]} cannot send to {target[0]}")

@@ -1,7 +1,7 @@
 """GIOP messages in the TCP streams of a capture: segments put in order, messages cut out of them.
 
-A stream is followed from its beginning, or from a segment that begins as a message does, and again from such a one
-behind a segment that was not captured. One in which something else turns up is none of ours, and left alone from then on.
+A stream is read from its beginning, or from a segment that begins as a GIOP message does; after a segment that was not
+captured, again from such a segment. A stream in which anything else appears is not GIOP, and is ignored from then on.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from inga.corba.wire import giop
 from inga.model.errors import WireError
 
 STREAMS_MAX = 1024
-"""Directions that are followed at the same time; the oldest goes first."""
+"""Directions of connections that are read at the same time; beyond, the oldest is dropped."""
 MESSAGE_MAX = 16 << 20
 EARLY_MAX = 64
-"""Segments that wait for one before them; beyond it, that one was not captured."""
+"""Segments that wait for an earlier one; if there are more, that one counts as not captured."""
 
 
 class Whole(NamedTuple):
@@ -30,19 +30,19 @@ class Whole(NamedTuple):
 
 @dataclass(slots=True)
 class _Direction:
-    """What one end says to the other."""
+    """One direction of a connection."""
 
     expected: int
     is_ours: bool = True
     early: dict[int, TcpSegment] = field(default_factory=dict)
     buffer: bytearray = field(default_factory=bytearray)
     frames: list[int] = field(default_factory=list)
-    pieces: dict[int | None, list[Whole]] = field(default_factory=dict)  # of messages that GIOP cut
-    sizes: Counter[int | None] = field(default_factory=Counter)  # octets of those
+    pieces: dict[int | None, list[Whole]] = field(default_factory=dict)  # fragments of incomplete messages
+    sizes: Counter[int | None] = field(default_factory=Counter)  # octets of these
 
 
 class Streams:
-    """Takes segments in the order of a capture; gives messages as soon as they are whole."""
+    """Takes segments in the order of a capture; returns messages as soon as they are complete."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[SocketAddress, SocketAddress], _Direction] = {}
@@ -69,7 +69,7 @@ class Streams:
         return found
 
     def flush(self) -> list[Whole]:
-        """At the end of the capture: what waited for a segment that does not come."""
+        """At the end of the capture: return the messages that waited for a segment that was not captured."""
         found = []
         for direction in self._open.values():
             while direction.early:
@@ -85,7 +85,7 @@ class Streams:
 
 
 def _leave(direction: _Direction) -> None:
-    """Nothing more can be made of it."""
+    """Ignore this direction from now on: it is not GIOP."""
     direction.is_ours = False
     direction.early.clear()
     direction.buffer.clear()
@@ -94,16 +94,16 @@ def _leave(direction: _Direction) -> None:
 
 
 def _ahead(direction: _Direction, sequence: int) -> int:
-    """How far a number is ahead of the next one; what is behind is very far ahead."""
+    """How far a sequence number is ahead of the expected one, modulo 2^32; one behind it is very far ahead."""
     return (sequence - direction.expected) % (1 << 32)
 
 
 def _messages(direction: _Direction) -> list[Whole]:
-    """Take the segments that follow, and cut the messages out of them."""
+    """Consume the segments that are next in sequence, and cut the messages out of them."""
     found: list[Whole] = []
     try:
         while (segment := _following(direction)) is not None:
-            # Some of it may have come already.
+            # Some of it may have been in an earlier segment.
             known = -_ahead(direction, segment.sequence) % (1 << 32)
             direction.buffer += segment.payload[known:]
             direction.frames.append(segment.frame)
@@ -116,7 +116,7 @@ def _messages(direction: _Direction) -> list[Whole]:
 
 
 def _following(direction: _Direction) -> TcpSegment | None:
-    """The next segment that brings something new, if it is there; those that do not are dropped."""
+    """The next segment in sequence that has new octets, if it is there; segments without any are dropped."""
     for sequence, segment in list(direction.early.items()):
         ahead = _ahead(direction, sequence)
         if 0 < ahead < 1 << 31:
@@ -128,7 +128,7 @@ def _following(direction: _Direction) -> TcpSegment | None:
 
 
 def _pass_over(direction: _Direction) -> list[Whole]:
-    """A segment is missing for good: go on at the next one that begins as a message does."""
+    """A segment was not captured: go on at the next one that begins as a message does."""
     for sequence in sorted(direction.early, key=lambda each: _ahead(direction, each)):
         if bytes(direction.early[sequence].payload[:4]) == giop.MAGIC:
             direction.expected = sequence
@@ -154,7 +154,7 @@ def _cut(direction: _Direction, segment: TcpSegment) -> Iterator[Whole]:
 
 
 def _joined(direction: _Direction, header: giop.Header, whole: Whole) -> list[Whole]:
-    """The message itself; or, if it is one piece of several, all of them together behind the last."""
+    """The message itself; of a message in GIOP fragments, nothing until the last one, then all of them joined."""
     is_piece = header.kind is giop.Kind.FRAGMENT
     if not header.more and not is_piece:
         return [whole]

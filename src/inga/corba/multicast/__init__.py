@@ -1,1 +1,1 @@
-"""Requests to groups: the layers of MIOP and ReMIOP, and what carries an order over them."""
+"""Requests to groups: the layers of MIOP and ReMIOP, and the transport that carries an order over them."""

@@ -1,11 +1,11 @@
-"""Sender-initiated repair over MIOP: the sender repeats what not everybody has acknowledged.
+"""Sender-initiated repair over MIOP: the sender repeats packets that some member has not acknowledged.
 
-    send      number it, keep it, send it; after a while send again what some member has not acknowledged
-    receive   pass on what is new; acknowledge within a moment, duplicates too, for their sender missed it
+    send      keep the packet and send it; after a timeout, send again packets that some member has not acknowledged
+    receive   pass on new packets; acknowledge within `ack_delay`, duplicates, too: their sender lacks the acknowledgement
 
-The second strategy for the same place as `remiop`, and simpler: no requests, no rate, no repair by others. It has
-to know the members, and every receiver answers for all it gets. An acknowledgement is a STATE of ReMIOP, which
-says just what is needed: up to which number nothing is missing.
+An alternative to `remiop`, and simpler: no requests, no rate, no repair by other members. It has to know the members,
+and every receiver acknowledges all packets it gets. An acknowledgement is a STATE of ReMIOP, which contains
+just what is needed: up to which number nothing is missing.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ from inga.session.alarms import Alarms, Backoff
 from inga.session.pressure import unread_in
 
 PATIENCE: Final = 60.0
-"""Seconds after which receivers look whether the sender of an unfinished message has left: else it repeats what is missing."""
+"""Seconds without a packet of an incomplete message after which receivers check whether its sender has left. If not, they go on waiting:
+the sender repeats the missing packets."""
 
 _ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
 
@@ -32,16 +33,16 @@ _ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True)
 class AcknowledgedSettings(reported.ReportedSettings):
-    """What can be chosen. Times are in seconds."""
+    """The settings of `acks`. Times are in seconds."""
 
-    # Before packets are repeated, or twice what it takes until everybody has acknowledged one, if that is longer.
+    # The first timeout before packets are repeated; longer if twice the recent delay until all members acknowledge a packet is longer.
     resend: float = 0.05
-    resend_max: float = 1.0  # to which that is doubled
-    ack_delay: float = 0.005  # how long an acknowledgement waits for more to acknowledge
+    resend_max: float = 1.0  # the longest timeout, up to which it doubles
+    ack_delay: float = 0.005  # how long an acknowledgement waits for further packets
     burst: int = 64  # packets repeated at once
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         super().__post_init__()
         check_seconds("resend", said.resend)
         check_seconds("resend_max", said.resend_max)
@@ -53,19 +54,19 @@ class AcknowledgedSettings(reported.ReportedSettings):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Acknowledged(Reported[AcknowledgedSettings]):
-    """Acknowledges, and repeats."""
+    """Acknowledges packets of others, and repeats its own until all members have acknowledged them."""
 
     name = "acks"
     provides = frozenset({"reliable", "flow"})
-    keeps = False  # only what is our own is repaired
+    keeps = False  # members repair only their own packets
     patience = PATIENCE
     settings = AcknowledgedSettings
 
     def view(self, view: View) -> None:
         self._alarms = Alarms()
         self._resending = Backoff(self._settings.resend, self._settings.resend_max)
-        self._left_at: dict[int, float] = {}  # of packets that were sent once
-        self._round = 0.0  # until everybody has acknowledged one, smoothed
+        self._left_at: dict[int, float] = {}  # when packets left that were sent only once
+        self._round = 0.0  # seconds until all members have acknowledged a packet, smoothed
         super().view(view)
         if self.is_public:
             raise UsageError("acks need to know the members: use remiop where anybody may speak")
@@ -87,7 +88,8 @@ class Acknowledged(Reported[AcknowledgedSettings]):
         self._alarms = Alarms()
 
     def awaits(self, sender: int, number: int) -> bool:
-        """However long nothing comes: it was not acknowledged, so its sender goes on repeating it until it leaves."""
+        """Whether a missing packet may still arrive, however long nothing does: we have not acknowledged it, so its sender repeats it until
+        it leaves."""
         stream = self._streams.get(sender)
         return stream is not None and number > stream.stable and stream.member not in self.stack.left
 
@@ -108,9 +110,9 @@ class Acknowledged(Reported[AcknowledgedSettings]):
             self._everywhere + 1, min(self._last, self._everywhere + self._settings.burst) + 1
         ):
             self.sends_again(self.stack.me, number)
-            self._left_at.pop(number, None)  # nobody can tell which one is acknowledged
+            self._left_at.pop(number, None)  # an acknowledgement does not say which copy it is for
             packet = self._own[number]
-            packet.kind = DATA  # a repair is counted as data, whatever it repairs
+            packet.kind = DATA  # a repair is counted as data, whatever packet it repairs
             batch.append(packet)
         self._alarms.set(_REPEAT, now + self._resending.next(self.stack.rng))
         self.below(batch)
@@ -140,7 +142,7 @@ class Acknowledged(Reported[AcknowledgedSettings]):
             return False
         stream = self._stream_of(packet, piece)
         if stream is None:
-            return packet.src == STRANGER  # not numbered, or by nobody we know: plain MIOP
+            return packet.src == STRANGER  # no number, or not of a member: plain MIOP, passed on
         self._alarms.sooner(_ACKNOWLEDGE, self.stack.now + self._settings.ack_delay)
         return self._take_in(stream, packet)
 

@@ -1,10 +1,10 @@
-"""Packets of ours as requests to a group: the argument of one oneway operation, for whoever reads GIOP.
+"""Carries packets in requests to a group: as the argument of one oneway operation, for any program that reads GIOP.
 
     request    GIOP 1.2, to the group "inga" of this number at its multicast address, operation `inga`, one
                argument: the packet's own encoding as sequence<octet>
 
-Everything goes to everybody, also what is for one member or some: a group has one address. Who is not meant
-reads the header and passes over the rest.
+Every packet goes to all members, also one that is for one or some of them: a group has one address. The other members
+read its header and ignore the rest.
 """
 
 from functools import lru_cache
@@ -29,13 +29,13 @@ REQUEST_IDS = 1 << 32
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Envelope(Layer):
-    """Wraps what leaves, unwraps what comes in."""
+    """Wraps packets that leave in requests, and unwraps those that arrive."""
 
     name = "envelope"
     transparent = True
 
     def __init__(self, *, receipts: bool = True, place: tuple[str, int] = PLACE) -> None:
-        """`receipts`: those beneath may confirm them. `place`: where the group is, as requests say."""
+        """`receipts`: layers below may confirm them. `place`: the address of the group that requests name."""
         self.receipts = receipts
         self.place = place
         self._request_id = 0
@@ -49,13 +49,13 @@ class Envelope(Layer):
         self._request_id = before._request_id
 
     def _profile(self, number: int) -> Tagged:
-        """The group of this number, as a request names it."""
+        """The profile by which a request names the group of this number."""
         return encode_uipmc(Uipmc(*self.place, components=(encode_group(GroupIdentity(DOMAIN, number)),)))
 
     def down(self, batch: list[Packet]) -> None:
         out = []
         for packet in self.stack.wire.sayable(batch):
-            # What is lent to one member may be news for others, too, and is no header without a body to them.
+            # Not so for lent packets: members other than the borrower may lack them, too, and must not take them for bare headers.
             if packet.to is not None and packet.dst is None and not packet.lent:
                 packet.dst = 1 << packet.to
             if packet.encoded is None:
@@ -64,8 +64,8 @@ class Envelope(Layer):
             wrap = oneway_requests(self.lobby if packet.view == OUTSIDE else self.profile).encode
             self._request_id = (self._request_id + 1) % REQUEST_IDS
             octets = b"".join(data) if isinstance(data, list) else data
-            # The session repeats its words by itself, and they are not to wait for anybody: to those below they are
-            # like what belongs to no view.
+            # The session repeats its control messages by itself, and they must not wait for any member: to the layers
+            # below they are like packets that belong to no view.
             is_said = packet.kind == Session.id
             if is_said and packet.dst is None and packet.view != OUTSIDE:
                 self.stack.wire.spoke()
@@ -87,17 +87,17 @@ class Envelope(Layer):
             except WireError as error:
                 self.stack.reject(error.reason)
                 continue
-            is_hearsay = bool(message.piece.sender)  # it has a number, so that anybody may repair it
+            is_hearsay = bool(message.piece.sender)  # it has a number, so any member may have repaired it
             for packet in self.stack.wire.read([(octets, message.where)], is_hearsay=is_hearsay):
                 if message.src in (STRANGER, packet.src) or packet.view == OUTSIDE or packet.lent:
                     out.append(packet)
                 else:
-                    self.stack.reject("stranger")  # a packet under another's number
+                    self.stack.reject("stranger")  # a packet under another member's number
         if out:
             self.above(out)
 
     def _argument(self, message: Buffer) -> bytes:
-        """Of a request that is not the usual one to the octet, but may still be for us."""
+        """The argument of a request that is not encoded octet by octet as ours, but may still be for our group."""
         request = decode_request(message)
         known = [GroupIdentity(DOMAIN, number)[:3] for number in (self.stack.group, self.stack.lobby)]
         if request.group[:3] not in known:
@@ -109,5 +109,5 @@ class Envelope(Layer):
 
 @lru_cache(maxsize=64)
 def oneway_requests(profile: Tagged) -> Oneway:
-    """The requests by which packets of a group travel."""
+    """The encoder and decoder of the requests that carry packets of a group."""
     return Oneway(profile, OPERATION)

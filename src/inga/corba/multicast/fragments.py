@@ -1,15 +1,15 @@
 """MIOP as layers: messages cut into packets and joined again, and packets as datagrams.
 
     fragments   a message <-> a collection of packets that share a unique id
-    (strategy)  what is done about lost packets: `remiop`, `acks`, or nothing at all
+    (strategy)  handles lost packets: `remiop`, `acks`, or none
     packets     a packet <-> a datagram, nothing else on the wire
 
-All three see everything that leaves and comes in, whatever layer it belongs to. Between them, a `Packet` stands
+All three handle every packet that leaves or arrives, whatever layer it belongs to. Between them, a `Packet` stands
 for one MIOP packet: `body` is the whole datagram, `piece` says what it is (a `Piece`, or the `ControlPacket` of a
 strategy), `lsn` is its number where it has one, `src` the index of its sender, or STRANGER.
 
-Our unique ids name the sender and the number of the first packet, so the packets of a sender are one sequence
-without holes. Other ids are foreign: no strategy touches those packets.
+Our unique ids contain the sender and the number of the first packet, so the packets of a sender are one sequence
+without gaps. Other ids are foreign: no strategy touches those packets.
 
 After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable Multicast in CORBA", Figure 6.
 """
@@ -39,28 +39,28 @@ DATAGRAM = 1472
 
 COLLECTIONS_MAX = 64
 OCTETS_MAX = 16 << 20
-"""Octets in unfinished messages, and in one message."""
+"""Octets in incomplete messages, and in one message."""
 RING = 1024
-"""Messages whose late packets are known as such."""
+"""Finished messages that are remembered, so that their late packets are recognised."""
 
 QUAD_NET = 127 << 24
 """Members of a group are numbered within 127.0.0.0/8: they may all live on one machine."""
 
 
 def quad_of(group: int, member: int) -> int:
-    """The sender number of a member: the group, or the view that was agreed on, in the upper half, its place in the lower.
-    Groups that share a multicast address are told apart by it, with a chance of error of one in 65,536."""
+    """The sender number of a member: 127, then 16 bits of the group or of the agreed view, then the member's index + 1.
+    It tells apart groups that share a multicast address, with a chance of error of one in 65,536."""
     return QUAD_NET | ((group & 0xFFFF) << 8) + member + 1 & 0xFFFFFF
 
 
 def first_number(tag: int) -> int:
-    """Of everybody's first packet in a view that was agreed on: packets of other views have other numbers."""
+    """The number of each member's first packet in an agreed view: packets of other views have other numbers."""
     return max(tag, 1) << 16
 
 
 @dataclass(slots=True)
 class Piece:
-    """What a data packet says about itself."""
+    """The header of a data packet, and how often it was repaired here."""
 
     unique_id: bytes
     sender: int  # 0: a foreign id
@@ -69,8 +69,8 @@ class Piece:
     count: int  # packets of the collection; 0 = unknown
     is_last: bool
     start: int  # where the payload begins
-    nacks: int = 0  # repairs that were scheduled here
-    spared_until: float = 0.0  # it was repaired just now, and need not be again before
+    nacks: int = 0  # how often this member has scheduled a repair of it
+    spared_until: float = 0.0  # it was repaired just now, and is not repaired again before
 
     @property
     def number(self) -> int:
@@ -79,14 +79,14 @@ class Piece:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class MiopPackets(Layer):
-    """The lowest layer: datagrams in, packets out. It also knows who has which sender number."""
+    """The lowest layer: datagrams in, packets out. It also maps members to sender numbers."""
 
     name = "miop"
     transparent = True
 
     def __init__(self, *, sender: int | None = None) -> None:
-        """`sender`: we are this one, in a group that anybody may speak in; otherwise all members of the view have
-        numbers by their place, and only they do."""
+        """`sender`: our own number in an open group. Without it all members of the view, and only they, have numbers,
+        by their indices."""
         self._sender = sender
 
     def view(self, view: View) -> None:
@@ -96,7 +96,7 @@ class MiopPackets(Layer):
             self.senders = [self._sender]
         else:
             self.senders = [quad_of(group, member) for member in range(len(view))]
-        self.sender = self.senders[me]  # who we are
+        self.sender = self.senders[me]  # our own number
         self.members = {sender: member for member, sender in enumerate(self.senders)}
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
@@ -127,16 +127,16 @@ class MiopPackets(Layer):
         if sender:
             packet.lsn = base + fragment.number
         else:
-            packet.where = address  # what has a number may be repaired by another, from elsewhere
+            packet.where = address  # a numbered packet may be a repair, sent by another member
         return packet
 
     def _is_ahead(self, sender: int) -> bool:
-        """Whether a sender may be a member of the next view, which has installed that."""
+        """Whether a sender may be a member of the next view that has already installed it."""
         tag = self.stack.wire.next_tag
         return tag is not None and sender >> 8 == quad_of(tag, 0) >> 8
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> None:
-        """Who takes the group for one that speaks the native wire says so by that."""
+        """Read a datagram that is not MIOP: processes that are not in the group's view use inga's own wire format. Count any other."""
         stack = self.stack
         if kind_of(data, stack.lobby) is not None and view_of(data) == OUTSIDE:
             stack.chain.split(stack.wire.read([(data, address)]))
@@ -156,16 +156,16 @@ class MiopPackets(Layer):
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class MiopFragmentsSettings:
-    """What can be chosen about fragments. A strategy that repairs more or longer raises the limits."""
+    """The settings of `fragments`. A strategy that may repair more packets, or for longer, raises the limits."""
 
-    datagram: int = DATAGRAM  # octets of the largest
-    collect: float = 1.0  # seconds after which an unfinished message that gets no more packets is dropped
-    collections_max: int = COLLECTIONS_MAX  # unfinished messages
-    octets_max: int = OCTETS_MAX  # in them
+    datagram: int = DATAGRAM  # octets of the largest datagram
+    collect: float = 1.0  # seconds without a packet after which an incomplete message is dropped
+    collections_max: int = COLLECTIONS_MAX  # incomplete messages
+    octets_max: int = OCTETS_MAX  # octets in them
     polyorb: bool = False  # packets have the form that PolyORB reads; then they have no numbers
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         check_number("datagram", said.datagram, miop.HEADER + 8, 65507)
         check_number("collections_max", said.collections_max, 1, 1 << 20)
         check_number("octets_max", said.octets_max, 1, 1 << 40)
@@ -193,9 +193,9 @@ class MiopFragments(Layer):
         self._payload_max = min(self.datagram, stack.datagram_max, 65507) - miop.HEADER
         first = first_number(stack.wire.tag) if view.attempt else self.first
         self.next = first  # number of our next packet
-        self._unnumbered = first  # the same of messages whose packets have no numbers
+        self._unnumbered = first  # the same, for messages whose packets have no numbers
         strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
-        self.unrepaired = Reassembly(  # of messages without numbers
+        self.unrepaired = Reassembly(  # for messages that no strategy repairs
             self._count,
             collect=self._settings.collect,
             collections_max=self._settings.collections_max,
@@ -203,7 +203,7 @@ class MiopFragments(Layer):
         )
         self.reassembly = self.unrepaired
         if strategy is not None:
-            # What may yet be repaired is not given up.
+            # Messages that may still be repaired are not dropped.
             under_way = strategy.size * max(1, len(view) - 1)
             self.reassembly = Reassembly(
                 self._count,
@@ -225,13 +225,13 @@ class MiopFragments(Layer):
         for packet in batch:
             piece = packet.piece
             if type(piece) is not Piece:
-                continue  # of some strategy that we have not; plain receivers ignore it
-            # Nobody repairs for us what a member of another view has sent.
+                continue  # a control packet of a strategy that we do not run; plain receivers ignore it
+            # Nobody repairs packets from members of another view for us.
             is_repaired = piece.sender and (packet.src != STRANGER or self._miop.is_public)
             reassembly = self.reassembly if is_repaired else self.unrepaired
             message = reassembly.add(piece, memoryview(packet.body)[piece.start :], now)
             if message is not None:
-                whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
+                whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet itself
                 whole.piece, whole.where = piece, packet.where
                 out.append(whole)
         if out:
@@ -246,7 +246,7 @@ class MiopFragments(Layer):
         self.unrepaired.expire(now)
 
     def gone(self, member: int) -> None:
-        if not self.stack.views.follow:  # else what others have of it is still handed round
+        if not self.stack.views.follow:  # else the others may still lend us packets of it
             self.reassembly.forget(self._miop.senders[member])
 
     def packet_max(self) -> int:
@@ -258,7 +258,7 @@ class MiopFragments(Layer):
         return min(OCTETS_MAX, self._payload_max * miop.COUNT_MAX)
 
     def _cut(self, message: Packet) -> list[Packet]:
-        # What belongs to no view waits for nobody, and nobody repairs it.
+        # Packets that belong to no view wait for nobody, and nobody repairs them.
         is_numbered = message.view != OUTSIDE and not self._settings.polyorb
         base, sender = self.next if is_numbered else self._unnumbered, self._miop.sender
         unique_id = (miop.numbered_id if is_numbered else miop.text_id)(sender, base)
@@ -286,19 +286,19 @@ class MiopFragments(Layer):
 
     def _count(self, reason: str) -> None:
         if reason == "dup":
-            self.stack.counts["dup"] += 1  # which is no error
+            self.stack.counts["dup"] += 1  # a duplicate is no error
         else:
             self.stack.reject(reason)
 
 
 class _Collection:
-    """The packets so far of one message."""
+    """The packets of one incomplete message."""
 
     __slots__ = ("count", "last", "octets", "slots", "touched")
 
     def __init__(self) -> None:
         self.count = 0
-        self.last: int | None = None  # as the stop flag said, if the count is unknown
+        self.last: int | None = None  # index of the last packet, from the stop flag, if the count is unknown
         self.slots: dict[int, bytes] = {}
         self.octets = 0
         self.touched = 0.0
@@ -314,11 +314,11 @@ class _Collection:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Reassembly:
-    """Messages from packets that come in any order, perhaps twice, perhaps never.
+    """Joins packets to messages. Packets arrive in any order, perhaps twice, perhaps never.
 
-    `count` is told of what goes wrong: dup, inconsistent, too_large, expired, evicted. Nothing is allocated
-    because somebody announces it. `awaits` knows which packets, by sender and number, may still come
-    then: a sender may have to wait in the middle of a message, for as long as somebody is silent.
+    `count` is called with the reason of each anomaly: dup, inconsistent, too_large, expired, evicted. No memory is
+    allocated for an announced length. `awaits` says whether a packet, by sender and number, may still arrive when its message
+    would expire: a sender may have to wait in the middle of a message, for as long as another member is silent.
     """
 
     def __init__(
@@ -340,8 +340,8 @@ class Reassembly:
         self.message_max = message_max
         self.ring = ring
         self.octets = 0  # in all open collections
-        self._open: dict[bytes, _Collection] = {}  # the one that was touched last comes last
-        self._done: dict[bytes, None] = {}  # the ring of recent ids
+        self._open: dict[bytes, _Collection] = {}  # the least recently used one first
+        self._done: dict[bytes, None] = {}  # the ids of the last `ring` finished messages
 
     @property
     def wake(self) -> float | None:
@@ -355,7 +355,7 @@ class Reassembly:
         return len(self._open)
 
     def add(self, piece: Piece, payload: Buffer, now: float) -> Buffer | None:
-        """Take a packet; the message, if this was all that it lacked."""
+        """Add a packet; return the message if it is complete now."""
         key = piece.unique_id
         if key in self._done:
             self._count("dup")
@@ -391,7 +391,7 @@ class Reassembly:
         return None
 
     def expire(self, now: float) -> None:
-        """Drop what has got no packet for too long."""
+        """Drop messages that got no packet for too long, unless their packets are still awaited."""
         while (wake := self.wake) is not None and wake <= now:
             key = next(iter(self._open))
             if self._may_end(key):
@@ -402,7 +402,7 @@ class Reassembly:
                 self._count("expired")
 
     def _may_end(self, key: bytes) -> bool:
-        """Whether the first packet that is missing of a message is still awaited."""
+        """Whether the first missing packet of a message is still awaited."""
         said = miop.read_id(key)
         if self._awaits is None or said is None:
             return False
@@ -410,7 +410,7 @@ class Reassembly:
         return self._awaits(sender, base + self._open[key].first_missing())
 
     def forget(self, sender: int) -> None:
-        """Drop what is unfinished of a sender that is gone."""
+        """Drop the incomplete messages of a departed sender."""
         for key in [key for key in self._open if (miop.read_id(key) or (0, 0))[0] == sender]:
             self._drop(key)
 
@@ -429,7 +429,7 @@ class Reassembly:
         return True
 
     def _ends(self, key: bytes, collection: _Collection, last: int) -> bool:
-        """The stop flag says where a message of unknown length ends."""
+        """Note the last packet of a message of unknown length, from the stop flag; False if that contradicts its other packets."""
         if any(index > last for index in collection.slots):
             self._drop(key)
             self._count("inconsistent")
@@ -452,11 +452,11 @@ Said = TypeVar("Said")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Strategy(Layer, Generic[Said]):
-    """What is done about lost packets: the place between fragments and packets, for `remiop`, `acks` or yours.
+    """Handles lost packets: the layer between fragments and packets, for `remiop`, `acks` or your own.
 
-    A strategy passes packets of ours down when they may leave, and packets of others up when they are new; what
-    the members of its kind say to each other are of `ControlPacket`. It declares how much of a sender it may still
-    repair (`size` packets), and for how long (`patience` seconds), so that nothing unfinished is dropped before.
+    A strategy passes packets of ours down when they may leave, and packets of others up when they are new; the strategies
+    of the members talk to each other by `ControlPacket`s. It declares how many packets of a sender it may still
+    repair (`size`), and for how long (`patience`, in seconds), so that no incomplete message is dropped before.
     """
 
     transparent = True
@@ -473,8 +473,8 @@ class Strategy(Layer, Generic[Said]):
         confirms: bool = True,
         **said: Any,
     ) -> None:
-        """`first`: the number of everybody's first packet, unless members have `announced` theirs. `queue_max`: unread
-        bytes above which our reports stand still. `confirms`: receipts are ours to confirm, not the order's above us.
+        """`first`: the number of each member's first packet, unless members announce theirs (`announced`). `queue_max`: unread
+        bytes above which our reports stand still. `confirms`: this layer confirms receipts, not the order above it.
         The rest are `settings`."""
         self.first = first
         self.announced = announced
@@ -486,11 +486,11 @@ class Strategy(Layer, Generic[Said]):
         return {"first": self.first} if self.announced else {}
 
     def awaits(self, sender: int, number: int) -> bool:
-        """Whether a packet that has not come may come although `patience` is over."""
+        """Whether a missing packet may still arrive although `patience` is over."""
         return False
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
-        """The first packet of a member has this number; whatever follows it is wanted."""
+        """A member has announced the number of its first packet: all its packets from there on are to be received."""
 
 
 Kind = TypeVar("Kind", bound=Layer)
@@ -502,22 +502,22 @@ def the(kind: type[Kind], stack: Stack) -> Kind:
 
 
 def peer_of(src: int) -> int | None:
-    """A sender as rows of a trace name it."""
+    """A sender as trace rows name it: None for a stranger."""
     return None if src == STRANGER else src
 
 
 def control_packet(src: int, view: int, control: ControlPacket) -> Packet:
-    """What a strategy says to its like, as a packet."""
+    """A control packet of a strategy, as a `Packet`."""
     packet = Packet(src, view, miop.encode_control(control), kind=CONTROL_KIND)
     packet.piece = control
     return packet
 
 
 CONTROL_KIND = 255
-"""Not on the wire: so that what strategies say is not counted as data."""
+"""The kind of a strategy's control packets. It is not on the wire, and only keeps them from being counted as data."""
 
 
 def refuse_large(size: int, limit: int) -> None:
-    """A message that no receiver would put together."""
+    """Raise if a message is too large for receivers to join."""
     if size > limit:
         raise UsageError(f"a request of {size} octets: at most {limit} can be sent by MIOP")

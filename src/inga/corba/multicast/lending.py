@@ -1,15 +1,16 @@
-"""What ReMIOP has of members that are gone: the others hand it round by repairing it, bit for bit as it was sent.
+"""Lending under ReMIOP: packets of a departed member are repaired by the others, bit for bit as they were sent.
 
-Members count a sender's packets from 1 here, wherever its numbers begin. What comes of one that is gone is taken only if
-it was dealt to us: otherwise one of us would deliver what another has just said that it does not have.
+Members count a sender's packets from 1 here, wherever its numbers begin. A packet of a departed member is taken only if
+it was dealt to us: otherwise one member would deliver a packet that another has just reported to lack.
 
-What we say that we have, we must be able to lend. So nothing is let go that some member has not reported. That needs no
-room as long as the sender waits for all of us; one that has excluded some of us does not, and its packets would push out
-what others of us lack, as would its word that it has sent them. So what is further ahead of the slowest of us than two
-buffers is not taken: one is the sender's window, the other is for reports that came to the sender and not to us.
+A member must be able to lend all packets that it reports to have. So it drops no packet that some member has not reported. That
+needs no additional room as long as the sender waits for all of us; a sender that has excluded some of us does not, and its packets,
+or its STATE that it has sent them, would push packets that others of us lack out of the buffer. So packets that are more than
+two buffers ahead of the slowest of us are not taken: one is the sender's window, the other is for reports that reached the sender and
+not us.
 
-Rejected: to say of a sender only what can still be lent. What was delivered here and not there is then missing there for
-ever, and the two cannot go on to the same view.
+Rejected: to report of a sender only the packets that can still be lent. A packet that was delivered at one member and not at another is
+then missing at the other for ever, and the two cannot go on to the same view.
 """
 
 from collections.abc import Collection, Mapping
@@ -29,12 +30,12 @@ class StreamLender(Reported[Said], NumberedLender):
     """The lender's part of a strategy that keeps the packets of others."""
 
     def view(self, view: View) -> None:
-        # Of senders that are gone: what we lack and another has, counted from 1.
+        # By departed sender: the packets dealt to us, which we lack and another member has, counted from 1.
         self._dealt: dict[int, Runs] = {}
         super().view(view)
 
     def gone(self, member: int) -> None:
-        """Where a view without it follows, what anybody has of it is handed round before."""
+        """If a view without the departed member follows, the others first lend each other the packets that any of them has of it."""
         stream = self._streams.get(self.miop.senders[member])
         if not self.stack.views.follow:
             super().gone(member)
@@ -45,7 +46,7 @@ class StreamLender(Reported[Said], NumberedLender):
         self._pump()
 
     def closed(self) -> None:
-        """Everybody who stays has everything."""
+        """All members that stay have all packets: confirm all receipts."""
         for _, receipt in self._receipts:
             receipt.reach("confirmed")
         self._receipts.clear()
@@ -54,12 +55,12 @@ class StreamLender(Reported[Said], NumberedLender):
         return self._last_data - self.first + 1
 
     def holdings(self, member: int) -> Holdings:
-        """What is dealt after this is all that we may still take of it."""
+        """What we have of a departed member. From now on, we only take packets of it that are dealt to us."""
         self._dealt.pop(self.miop.senders[member], None)
         return super().holdings(member)
 
     def come(self, counts: list[int]) -> bool:
-        """Whether so many of each have come; what has not is missing from now on."""
+        """Whether so many packets of each member have arrived; the others count as missing from now on."""
         for member in self.stack.peers:
             stream = self._streams.get(self.miop.senders[member])
             if stream is not None and stream.known < stream.baseline + counts[member] - 1:
@@ -89,7 +90,7 @@ class StreamLender(Reported[Said], NumberedLender):
         return []
 
     def bereft(self, member: int) -> None:
-        """Nothing to do: what others lack of it is still lent."""
+        """Do nothing: packets of it that others lack are still lent."""
 
     def _came(self, member: int) -> tuple[int, Collection[int]]:
         stream = self._streams.get(self.miop.senders[member])
@@ -105,7 +106,7 @@ class StreamLender(Reported[Said], NumberedLender):
         return {number - stream.baseline + 1: packet for number, packet in stream.buffer.items()}
 
     def _is_dealt(self, sender: int, number: int) -> bool:
-        """Whether that packet of a member that is gone is one that we lack and another has."""
+        """Whether that packet of a departed member was dealt to us: we lack it, and another member has it."""
         stream = self._streams.get(sender)
         first = start_of(number) if stream is None else stream.baseline
         return any(low <= number - first + 1 < high for low, high in self._dealt.get(sender, ()))
@@ -127,7 +128,7 @@ class StreamLender(Reported[Said], NumberedLender):
         return super()._take_in(stream, packet)
 
     def _told_of(self, stream: Stream, sender: int, number: int) -> None:
-        """A member has everything up to there of another."""
+        """A member has reported all packets of another sender up to `number`."""
         if sender in self.miop.members and number > stream.has_of_it.get(sender, 0):
             stream.has_of_it[sender] = number
             if len(stream.buffer) > self.size:
@@ -136,7 +137,7 @@ class StreamLender(Reported[Said], NumberedLender):
                 stream.drop(limit, self.size)
 
     def _can_keep(self, stream: Stream, number: int) -> bool:
-        """Whether all that some member may lack is still kept when that packet of one who is here has come."""
+        """Whether we can take that packet of a present member and still keep all packets that some member may lack."""
         return self._are_everywhere(stream, number - 2 * self.size)
 
     def _learn(self, stream: Stream, number: int, came: int = 1) -> None:
@@ -144,12 +145,12 @@ class StreamLender(Reported[Said], NumberedLender):
         super()._learn(stream, number, came)
 
     def _keep_for_others(self, stream: Stream, limit: int) -> None:
-        """Before packets up to there are dropped: those stay that some member has not reported."""
+        """Call before packets up to `limit` are dropped: exempts those that some member has not reported."""
         stream.droppable = limit if self._are_everywhere(stream, limit) else stream.everywhere
 
     def _are_everywhere(self, stream: Stream, number: int) -> bool:
-        """Whether all others who are here have reported a sender's packets up to there. Where no view follows nothing is
-        lent, and nobody has to."""
+        """Whether all other present members have reported a sender's packets up to `number`. True if no view follows: then
+        nothing is lent."""
         if number <= stream.everywhere or not self.stack.views.follow:
             return True
         senders, reported = self.miop.senders, stream.has_of_it
@@ -160,9 +161,9 @@ class StreamLender(Reported[Said], NumberedLender):
         return number <= stream.everywhere
 
     def _stop_asking(self, stream: Stream) -> None:
-        """What is missing of a sender is not asked for any more."""
+        """Stop requesting the missing packets of a sender."""
         stream.missing.clear()
 
     def _spare(self, packet: Packet | None) -> None:
-        """It was repaired just now."""
+        """Note that the packet was repaired just now."""
         raise NotImplementedError

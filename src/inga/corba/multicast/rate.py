@@ -1,6 +1,6 @@
-"""How fast a ReMIOP sender may go: a rate between two bounds that follows the slowest receiver.
+"""The sending rate of ReMIOP, between two bounds: it follows the slowest receiver.
 
-    lag     packets sent that a receiver does not have yet, when its report comes; the largest of a period counts
+    lag     packets sent that a receiver does not have yet, when its report arrives; the largest of a period counts
     period  a tenth of the buffer's size in packets sent for the first time
 
     lag <= size/5   one level up
@@ -36,7 +36,7 @@ class Rate:
     """The rate of one sender, and when its next packet may leave."""
 
     def __init__(self, slowest: Any, fastest: Any, size: int) -> None:
-        """Bits a second; whatever else somebody chose is refused."""
+        """Bounds in bits a second; invalid ones raise UsageError. `size`: of the buffer, in packets."""
         _check_rate("rmin", slowest)
         _check_rate("rmax", fastest)
         if slowest > fastest:
@@ -47,21 +47,21 @@ class Rate:
         self.now: float = (slowest + fastest) / 2
         self.period = max(1, size // LEVELS)  # packets between two adjustments
         self.lag: int | None = None  # the largest reported in this period
-        self.free_at = 0.0  # when the packets before have had their time
+        self.free_at = 0.0  # when the packets sent so far have used up their time
         self._sent = 0  # in this period
 
     def report(self, lag: int) -> None:
-        """A receiver says how far it is."""
+        """A receiver has reported that it is `lag` packets behind."""
         lag = max(0, lag)
         if self.lag is None or lag > self.lag:
             self.lag = lag
 
     def due(self, asked: float) -> float:
-        """When a packet may leave that was ready at that time; the first after a pause at once."""
+        """When a packet that was ready at the time `asked` may leave. The first one after a pause leaves at once."""
         return max(asked, self.free_at)
 
     def spend(self, due: float, octets: int) -> bool:
-        """A packet of so many octets leaves; whether the rate has changed by it."""
+        """A packet of so many octets leaves; return whether the rate has changed."""
         self.free_at = due + 8 * octets / self.now
         self._sent += 1
         if self._sent < self.period:
@@ -69,7 +69,7 @@ class Rate:
         self._sent = 0
         lag, self.lag = self.lag, None
         if lag is None:
-            return False  # nobody said anything
+            return False  # no report has arrived
         before, self.now = self.now, next_rate(self.now, lag, self.size, self.slowest, self.fastest)
         return self.now != before
 

@@ -1,24 +1,24 @@
-"""ReMIOP: lost MIOP packets are asked for by whoever lacks them, and repaired by whoever has them.
+"""ReMIOP: a member that lacks MIOP packets requests them, and members that have them repair them.
 
-    send      a packet leaves when the rate allows, and is kept
-    receive   new: pass it on at once, keep it; a hole in the numbers is asked for after a random moment
-    NACK      somebody else asks for what we were about to ask for: we need not. What we have of it is sent
-              again, the very same bytes, after a random moment
-    repair    heard from another: ours need not be sent
-    STATE     every half second while there is talk: up to where we have everything, of every sender. It shows a
-              receiver what it lost at the end, and a sender how far the slowest one is: see `rate`
+    send      a packet leaves when the rate allows it, and is kept
+    receive   a new packet is passed on at once and kept; a gap in the numbers is requested after a random delay
+    NACK      packets that another member requests, we need not request. Those of them that we have are sent
+              again, the very same bytes, after a random delay
+    repair    when another member repairs a packet, our pending repair of it is cancelled
+    STATE     every half second while packets are heard: up to which number we have everything, of each sender. It shows
+              a receiver that it lacks the last packets, and a sender how far the slowest receiver is: see `rate`
 
-Nobody needs to know who is in the group; the data packets are plain MIOP. What is beyond the paper's Figure 3
-has a switch of its own, which an open group leaves as the paper has it:
+The members need not be known; the data packets are plain MIOP. Rules beyond the paper's Figure 3 have options of
+their own:
 
     one_nack     one request per sender is pending, and a number that is in it is not put in again
-    spare        what was repaired just now is not repaired again, whoever asks: it has not reached them yet
-    burst        no more repairs than that at one time: others' repairs are read in between
-    repeats      a request that brought nothing is repeated, so many times, each after twice the wait
-    tail         numbers that a STATE shows and that have not come are missing, too
-    baseline     of a sender first heard in the middle: from the start of that message, from that packet, or from
-                 the sender's own start if that is still to be had
-    wait         members are known: do not outrun the buffers, and ask for reports while some are missing
+    spare        a packet that was repaired just now is not repaired again: the repair has not yet reached the members that request it
+    burst        at most so many repairs at a time: repairs of other members are read in between
+    repeats      a request without success is repeated, so many times, each after twice the wait
+    tail         numbers that a STATE shows and that have not arrived are missing, too
+    baseline     which packets to request of a sender first heard in the middle: from the start of that message, from that
+                 packet, or from the sender's own start if that is still kept
+    wait         do not push packets that some member has not reported out of the buffers, and ask for reports while some are missing
 
 After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable Multicast in CORBA", section 4.
 """
@@ -44,17 +44,17 @@ from inga.stack.budget import Supply
 from inga.stack.waits import earlier
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
-"""Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""
+"""Bits a second. The upper bound is more than a Python process sends, so that only slow receivers slow a sender down."""
 
 REPEATS = 16
 WAIT_MIN, WAIT_MAX = 0.1, 2.0
-"""Seconds between two requests for one packet; and at most between two questions for reports."""
+"""Seconds between two requests for one packet. The upper bound also holds between two questions for reports."""
 
 SLACK = 0.001
-"""Timers are no finer: a packet that is due within this time leaves at once."""
+"""Seconds. Timers are no finer: a packet that is due within this time leaves at once."""
 
 BURST = 4
-"""Repairs at one time. Who is behind with reading would send many that others have sent already."""
+"""Repairs at a time. A member that is behind with reading would otherwise send many that others have already sent."""
 
 BASELINES = ("collection", "packet", "start")
 ON_GAP = ("fail", "skip")
@@ -63,31 +63,31 @@ ON_GAP = ("fail", "skip")
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True)
 class ReMiopSettings(reported.ReportedSettings):
-    """What can be chosen. Times are in seconds; those without a word are explained with the module."""
+    """The settings of `remiop`. Times are in seconds; settings without a comment are explained at the top of the module."""
 
     rmin: float = RATE_MIN  # bounds of the rate, in bits a second
     rmax: float = RATE_MAX
     tnack: float = 0.05  # the longest random wait before a request
-    trepair: float = 0.05  # and before a repair
-    # The omission degree, after whose number plus one repairs of a packet a member repairs it no more; None = no limit.
+    trepair: float = 0.05  # the longest random wait before a repair
+    # The omission degree: a member repairs a packet `od` + 1 times at most; None = no limit.
     od: int | None = None
     state_interval: float = 0.5  # between two reports
     state_every: int | None = (
-        None  # new packets after which one is early; None = an eighth of `size`, 0 = never
+        None  # new packets after which a report is sent early; None = an eighth of `size`, 0 = never
     )
     one_nack: bool = True
     repeats: int = REPEATS
     tail: bool = True
     baseline: str = "collection"
-    spare: float | None = None  # None = the longest waits for a request and a repair
+    spare: float | None = None  # None = `tnack` + `trepair`
     burst: int = BURST
     slack: float = SLACK
     on_gap: str = (
-        "fail"  # what a packet of a member that is lost for good does to the group: `skip` = nothing
+        "fail"  # what happens if a packet of a member is lost for good: the group fails, or goes on (`skip`)
     )
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         super().__post_init__()
         for name in ("tnack", "trepair", "slack"):
             check_delay(name, getattr(said, name))
@@ -103,7 +103,7 @@ class ReMiopSettings(reported.ReportedSettings):
             check_switch(name, getattr(said, name))
         check_choice("baseline", said.baseline, BASELINES)
         check_choice("on_gap", said.on_gap, ON_GAP)
-        Rate(said.rmin, said.rmax, said.size)  # or says what is wrong
+        Rate(said.rmin, said.rmax, said.size)  # raises if the bounds are invalid
 
     @property
     def early_after(self) -> int:
@@ -112,40 +112,40 @@ class ReMiopSettings(reported.ReportedSettings):
 
     @property
     def spared(self) -> float:
-        """Seconds for which what was repaired is not repaired again."""
+        """Seconds for which a packet that was repaired is not repaired again."""
         return self.tnack + self.trepair if self.spare is None else self.spare
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReMiop(StreamLender[ReMiopSettings]):
-    """Asks, repairs, reports, and keeps to a rate."""
+    """Requests lost packets, repairs, reports, and limits its sending rate."""
 
     name = "remiop"
     provides = frozenset({"reliable", "flow"})
     settings = ReMiopSettings
 
     def view(self, view: View) -> None:
-        self._quieten()  # before streams are made, which may find holes
+        self._quieten()  # before streams are made, which may find gaps
         self._request_count = 0
         self._heard_at = float("-inf")  # when a data packet was last heard or sent
-        # Pauses between questions for reports, since then or since one showed progress.
+        # Waits between two questions for reports; they begin anew when data is heard or a report shows progress.
         self._polling = Backoff(min(2 * self._settings.state_interval, WAIT_MAX), WAIT_MAX)
-        self._is_asked = False  # somebody wants to hear of us
-        self._fresh = 0  # packets that came since our last report
+        self._is_asked = False  # another member has asked for our report
+        self._fresh = 0  # new packets since our last report
         self._early_after = self._settings.early_after
         self.rate = Rate(self._settings.rmin, self._settings.rmax, self.size)
-        self._strangers = Supply(REQUESTS, REQUESTS)  # requests of those of whom nothing else is known
+        self._strangers = Supply(REQUESTS, REQUESTS)  # budget for requests of senders without a stream
         super().view(view)
         give_up = sum(self._wait(times) + self._settings.tnack for times in range(self._settings.repeats + 1))
-        # After which a message that is not whole gets no more packets.
+        # Seconds after which an incomplete message gets no more packets.
         self.patience = max(4 * 8 * self._datagram / self._settings.rmin, give_up)
 
     def _quieten(self) -> None:
-        """Nothing is due."""
-        self._requests = Alarms()  # pending requests, by (sender, which)
-        self._pending: dict[tuple[int, int], set[int]] = {}  # what they ask for
-        self._asked = Alarms()  # by (sender, number): when to ask again
-        self._repairs = Alarms()  # by (sender, number): when to send it again
+        """Drop all pending requests, repairs and reports."""
+        self._requests = Alarms()  # pending requests, by (sender, number of the request)
+        self._pending: dict[tuple[int, int], set[int]] = {}  # the packet numbers in each of them
+        self._asked = Alarms()  # by (sender, number): when to request that packet again
+        self._repairs = Alarms()  # by (sender, number): when to repair that packet
         self._state_at: float | None = None  # when to report, or to ask for reports
         self._alarms = (self._requests, self._asked, self._repairs)
 
@@ -154,7 +154,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
         due = self._state_at
-        for alarms in self._alarms:  # asked after every datagram: mostly none of them is set
+        for alarms in self._alarms:  # read after every datagram: mostly none of them is set
             if alarms.is_set:
                 due = earlier(due, alarms.next)
         if self._waiting:
@@ -184,7 +184,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
     def introduced(self, member: int, what: dict[str, int]) -> None:
         super().introduced(member, what)
         if self._lags():
-            self._talk()  # to one that may have come just now
+            self._talk()  # it may have joined just now: our next report shows it what it lacks
 
     def goodbye(self) -> None:
         super().goodbye()
@@ -221,10 +221,10 @@ class ReMiop(StreamLender[ReMiopSettings]):
                 self.stack.row("repair_suppressed", peer_of(packet.src), n=packet.lsn)
             if piece.sender == self.miop.sender:
                 self._spare(self._own.get(packet.lsn))
-                return False  # our own, as somebody repaired it
+                return False  # our own packet, repaired by another member
         stream = self._stream_of(packet, piece)
         if stream is None:
-            return packet.src == STRANGER  # not numbered, or by somebody that nobody follows: plain MIOP
+            return packet.src == STRANGER  # no number, or of an untracked sender: plain MIOP, passed on
         self._talk()
         if not self._take_in(stream, packet):
             self._spare(stream.buffer.get(packet.lsn))
@@ -241,20 +241,20 @@ class ReMiop(StreamLender[ReMiopSettings]):
         return piece.base if self._settings.baseline == "collection" else piece.number
 
     def _start(self, number: int) -> int | None:
-        """Where a sender began that is at this number now: at a multiple of NEW_LIFE, if that is not long ago."""
+        """The first number of a sender that is at `number` now, a multiple of NEW_LIFE; None if it has sent more than `size` packets."""
         start = start_of(number)
         return start if number - start < self.size else None
 
     def _talk(self) -> None:
-        """Somebody says something, so reports are wanted."""
+        """A data packet was sent or received: reports go on."""
         now = self.stack.now
         self._heard_at = now
         self._polling.reset()
         if self._state_at is None:
-            # Not all at once, and not for the first packet alone.
+            # A random time, lest all members report at once; and not at once, lest the first packet alone is reported.
             self._state_at = now + self._settings.state_interval * (0.5 + 0.5 * self.stack.rng.random())
 
-    # As the one who lacks something
+    # Requesting packets
 
     def _found(self, stream: Stream, holes: Iterable[int]) -> None:
         new = [number for number in holes if number not in stream.missing]
@@ -265,7 +265,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
         self._request(stream, new if self._settings.one_nack else stream.missing)
 
     def _request(self, stream: Stream, numbers: Iterable[int]) -> None:
-        """Schedule a NACK, or put more into the one that is."""
+        """Schedule a NACK, or add the numbers to the one that is pending."""
         key = stream.sender, 0
         if not self._settings.one_nack:
             self._request_count += 1
@@ -284,7 +284,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
         self._was_asked(stream, wanted)
 
     def _was_asked(self, stream: Stream, numbers: Iterable[int]) -> None:
-        """By us or by another: if nothing comes of it, it is asked for again."""
+        """Packets were requested, by us or another member: those that do not arrive are requested again."""
         if self._settings.repeats:
             now = self.stack.now
             for number in numbers:
@@ -306,7 +306,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
             self._request(stream, wanted)
 
     def _wait(self, times: int) -> float:
-        """How long a request has time to bring something, after so many that did not."""
+        """Seconds to wait for the repair after a request, if so many requests before it were in vain."""
         first = max(2 * (self._settings.tnack + self._settings.trepair), WAIT_MIN)
         return min(first * 2.0 ** min(times, 32), WAIT_MAX)
 
@@ -320,7 +320,8 @@ class ReMiop(StreamLender[ReMiopSettings]):
             stack.fail(Gap(f"packet {number} of {name} is lost for good: nobody who has it repaired it"))
 
     def awaits(self, sender: int, number: int) -> bool:
-        """A member that waits in the middle of a message asks for reports until it may go on."""
+        """Whether the sender of an incomplete message was heard recently, or we may be cut off: a member whose window closes in the
+        middle of a message asks for reports until it may go on."""
         stream = self._streams.get(sender)
         if stream is None or stream.member < 0 or number <= stream.stable:
             return False
@@ -341,7 +342,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
             self._repairs.clear((stream.sender, number))
         super()._forget(stream)
 
-    # As the one who hears others
+    # Requests and reports of others
 
     def _hear(self, control: ControlPacket) -> None:
         if control.kind == NACK:
@@ -357,7 +358,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
         ours: list[int] = []
         for sender, number in control.entries:
             if sender == self.miop.sender:
-                if self._everywhere < number <= self._last:  # or it cannot be missing anywhere
+                if self._everywhere < number <= self._last:  # no other can be missing anywhere
                     ours.append(number)
                 packet = self._own.get(number)
             else:
@@ -373,7 +374,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
             self.rate.report(self._last - min(ours) + 1)
 
     def _suppress(self, stream: Stream, number: int) -> None:
-        """Somebody else has asked for it."""
+        """Another member has requested this packet: take it out of our pending requests."""
         for key, numbers in list(self._pending.items()):
             if key[0] != stream.sender or number not in numbers:
                 continue
@@ -386,7 +387,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
             self._was_asked(stream, [number])
 
     def _promise(self, packet: Packet) -> None:
-        """Schedule a repair, unless it was repaired often enough, or is about to be."""
+        """Schedule a repair, unless one is pending, or the packet was repaired just now or often enough."""
         piece = packet.piece
         key = piece.sender, packet.lsn
         if key in self._repairs or self.stack.now < piece.spared_until:
@@ -398,7 +399,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
         self._repairs.set(key, self.stack.now + self._chance(self._settings.trepair))
 
     def _spare(self, packet: Packet | None) -> None:
-        """It was repaired just now: who asks for it still has not seen that yet."""
+        """The packet was repaired just now: the repair has not yet reached a member that still requests it."""
         if packet is not None:
             packet.piece.spared_until = self.stack.now + self._settings.spared
 
@@ -415,7 +416,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
                 self.stack.counts["repair_of_others"] += packet is not None
             if packet is not None:
                 self.sends_again(peer_of(packet.src), number)
-                packet.kind = DATA  # a repair is counted as data, whatever it repairs
+                packet.kind = DATA  # a repair is counted as data, whatever packet it repairs
                 packet.piece.spared_until = self.stack.now + self._settings.spared
                 batch.append(packet)
         if batch:
@@ -438,18 +439,18 @@ class ReMiop(StreamLender[ReMiopSettings]):
                 if not self._is_credible(stream, number):
                     self.stack.reject("state")
                     continue
-                if self._can_keep(stream, number):  # else it is not taken yet, and so not asked for
+                if self._can_keep(stream, number):  # else it would not be taken yet, so it is not requested
                     self._learn(stream, number, came=0)
             if sender != control.sender:
                 self._told_of(stream, control.sender, number)
         if [sender for sender, _ in control.entries] == [control.sender]:
-            # It speaks of nothing but itself: it wants to hear of us. If we ask, too, our next question is an answer.
+            # A STATE about its sender alone asks for our report. If a question of ours is scheduled, we report at that time.
             self._is_asked = True
             if self._state_at is None:
                 self._state_at = self.stack.now + self._chance(self._settings.tnack)
 
     def _first_heard_of(self, sender: int, number: int) -> Stream | None:
-        """Somebody says that it has sent something, of which nothing has come."""
+        """A stream for a sender whose STATE reveals packets of which none has arrived; None if they are not to be requested."""
         known = self._crowd.known(sender, number)
         if not self.is_public or self._settings.baseline != "start" or number <= known:
             return None
@@ -463,14 +464,14 @@ class ReMiop(StreamLender[ReMiopSettings]):
     # Reports
 
     def _report_on_time(self, now: float) -> None:
-        """The next of those that come in a row; when talk has ended, an answer, or a question to those that lag."""
+        """Send the next regular report; if no data was heard for `HEARD` seconds, an answer, or a question to the members that lag."""
         if self._is_asked or now - self._heard_at <= HEARD:
             self._tell_all()
             if now - self._heard_at <= HEARD:
                 return
         self._state_at = None
         if self.is_public:
-            self._settle()  # who has been silent for long is not waited for
+            self._settle()  # a receiver that has not reported for long is not waited for
         if self._lags():
             self._say(STATE, self._ourselves())
             self._state_at = now + self._polling.next(self.stack.rng)
@@ -482,7 +483,7 @@ class ReMiop(StreamLender[ReMiopSettings]):
         self._state_at = self.stack.now + self._settings.state_interval
 
     def _lags(self) -> bool:
-        """Whether some member has not said that it has all of ours."""
+        """Whether some member has not reported all of our packets."""
         return self._settings.wait and self._everywhere < self._last
 
     # Helpers
@@ -492,13 +493,13 @@ class ReMiop(StreamLender[ReMiopSettings]):
         return int(self.stack.rng.random() * (round(1000 * limit) + 1)) / 1000
 
     def _silent_at(self) -> float | None:
-        """When somebody whose report we wait for no longer counts."""
+        """When the next receiver that has not reported for long stops counting."""
         earliest = min(self._reported_at.values(), default=None)
         return None if earliest is None else earliest + HEARD + SLACK
 
 
 def _ranges(numbers: list[int]) -> str:
-    """For a person: 4, 7-9."""
+    """Numbers as a person reads them: 4, 7-9."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:

@@ -1,10 +1,10 @@
-"""What strategies have in common whose members tell how far they have a sender's packets.
+"""The common part of strategies whose members report how far they have each sender's packets.
 
-As a sender: packets wait until they may leave, are kept for repair, and are confirmed when all members have said
-that they have them. As a receiver: a stream per sender, in which holes are known by their numbers.
+As a sender: packets wait until they may leave, are kept for repair, and are confirmed when all members have
+reported them. As a receiver: there is a stream per sender, which knows the numbers that are missing.
 
-The word for it is STATE: one entry per sender, with the number up to which nothing of it is missing. A sender
-reports itself too: that is how far it has sent.
+A report is a STATE: one entry per sender, with the number up to which nothing of it is missing. A sender
+reports itself, too: the number up to which it has sent.
 """
 
 from collections import deque
@@ -38,35 +38,35 @@ SIZE = 512
 """Packets kept of each sender."""
 
 SENDERS_MAX = 1024
-"""Senders followed in a group that anybody may speak in; others are passed on without repair."""
+"""Senders tracked at a time in an open group; packets of others are passed on without repair."""
 
 SILENT = 60.0
-"""Seconds without a word after which a sender makes room for another where there are that many."""
+"""Seconds of silence after which a sender may be dropped to track another one, if `SENDERS_MAX` are tracked."""
 
 FORMER_MAX = 4096
-"""Senders that made room of which is still known what has come: it is not taken once more."""
+"""Dropped senders whose highest number is remembered, so that none of their packets is taken twice."""
 
 HEARD = 5.0
-"""Seconds for which reports go on after the last packet; and for which a report counts where anybody may come."""
+"""Seconds for which reports go on after the last packet; in an open group also those for which a report counts."""
 
 NEW_LIFE = 1 << 16
-"""A sender that is so far ahead of itself was started again: numbers begin with the second it starts in."""
+"""A sender whose numbers jump by more than this was restarted: they begin at the second of its start, times this."""
 
 REQUESTS = 500.0
-"""Requests for repair that are heeded, of each sender, a second and at once: each waits for others' a while before it asks."""
+"""Requests for repair that are heeded of each sender, in a second and at once. Few are needed: members wait for those of others first."""
 
 WINDOW_MIN = 16
-"""Packets on their way that any receiver can take."""
+"""Packets in flight that any receiver has room for."""
 
 
 def start_of(number: int) -> int:
-    """Where a sender began that is at this number now, unless that was long ago: at a multiple of NEW_LIFE."""
+    """The first number of a sender that is at `number` now: a multiple of NEW_LIFE, unless it has sent more packets than that since."""
     return max(1, number & -NEW_LIFE)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Stream:
-    """What has come of one sender, by number."""
+    """The packets received of one sender, by number."""
 
     __slots__ = (
         "arrived",
@@ -89,23 +89,23 @@ class Stream:
     def __init__(self, sender: int, member: int, baseline: int, size: int) -> None:
         self.sender = sender
         self.member = member  # its index, or STRANGER
-        self.baseline = baseline  # what came before is not asked for
+        self.baseline = baseline  # packets before this number are not requested
         self.known = baseline - 1  # highest number it is known to have used
-        self.heard_at = 0.0  # when a packet or a report of it came last, if anybody may speak
-        self.past = 0  # up to here all has come that ever will
+        self.heard_at = 0.0  # when a packet or a report of it last arrived; of use in open groups
+        self.past = 0  # of a sender that was dropped before: packets up to here are not taken again
         self.arrived = Arrivals()
         self.arrived.expected = baseline
-        self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers, and what is to be lent
+        self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers, and packets to lend
         self.dropped = self.known - size  # up to here nothing is kept
-        self.droppable: int | None = None  # if it is said: beyond it all is to be lent
+        self.droppable: int | None = None  # if set: packets beyond it are kept, to be lent
         self.has_of_it: dict[int, int] = {}  # as other members reported, by their sender number
-        self.everywhere = baseline - 1  # what all of them had when we last looked
-        self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
+        self.everywhere = baseline - 1  # the number up to which all of them had it when last computed
+        self.missing: dict[int, int] = {}  # missing numbers: how often each was requested again
         self.told = baseline - 1  # what we last reported
-        self.requests = Supply(REQUESTS, REQUESTS)  # that are heeded
+        self.requests = Supply(REQUESTS, REQUESTS)  # budget for its requests
 
     def drop(self, limit: int, size: int) -> None:
-        """Packets up to there are older than the newest `size`, which a sender may have to repair."""
+        """Drop packets up to `limit`, which are older than the newest `size`, except those that may have to be lent."""
         if self.droppable is not None:
             limit = min(limit, self.droppable)
         if limit - self.dropped > size:
@@ -117,7 +117,7 @@ class Stream:
 
     @property
     def stable(self) -> int:
-        """Up to here nothing is missing."""
+        """The number up to which nothing is missing."""
         return self.arrived.expected - 1
 
     def has(self, number: int) -> bool:
@@ -128,16 +128,16 @@ class Stream:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Crowd:
-    """Where anybody may speak, there may come to be more senders than can be followed."""
+    """Bounds the senders that are tracked in an open group, where there may be any number of them."""
 
     def __init__(self, streams: dict[int, Stream], forget: Callable[[Stream], None]) -> None:
         self._streams = streams
         self._forget = forget
-        self._former: dict[int, int] = {}  # senders that made room, and what was known of each
-        self._full_until = 0.0  # no sender has been silent for long before
+        self._former: dict[int, int] = {}  # dropped senders, and the highest number known of each
+        self._full_until = 0.0  # before this time no sender can be dropped
 
     def has_place(self, now: float) -> bool:
-        """Whether one more sender can be followed, perhaps for one of which nothing came for long."""
+        """Whether one more sender can be tracked; if there are too many, the one silent for longest may be dropped for it."""
         if len(self._streams) < SENDERS_MAX:
             return True
         if now < self._full_until:
@@ -152,12 +152,12 @@ class Crowd:
         return True
 
     def known(self, sender: int, number: int) -> int:
-        """Of a sender that made room and is at this number: up to where nothing of it is wanted any more; or 0."""
+        """The number up to which packets of a dropped sender that is at `number` now are not taken again; 0 for a new or restarted one."""
         known = self._former.get(sender, 0)
         return known if number <= known + NEW_LIFE else 0
 
     def past(self, sender: int, number: int) -> int:
-        """The same, of one that is followed from now on."""
+        """The same, for a sender that is tracked from now on."""
         known = self.known(sender, number)
         self._former.pop(sender, None)
         if len(self._former) > FORMER_MAX:
@@ -168,15 +168,15 @@ class Crowd:
 @mypyc_attr(native_class=False)
 @dataclass(frozen=True)
 class ReportedSettings:
-    """What can be chosen."""
+    """The settings that these strategies share."""
 
     size: int = SIZE  # packets kept of each sender
-    # Do not send what would push out of the buffer a packet that some member still lacks; where anybody may come,
-    # members are those who report.
+    # Send nothing that would push a packet which some member still lacks out of the buffer; in an open group,
+    # the receivers that report count as members.
     wait: bool = True
 
     def __post_init__(self) -> None:
-        said: Any = self  # what somebody said, of whatever type
+        said: Any = self  # values from the caller, of any type
         check_number("size", said.size, 1, 1 << 20)
         check_switch("wait", said.wait)
 
@@ -186,9 +186,9 @@ Said = TypeVar("Said", bound=ReportedSettings)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Reported(Strategy[Said]):
-    """Sends within a window, keeps what it sent, and learns from reports who has it."""
+    """Sends within a window, keeps sent packets for repair, and learns from reports which members have them."""
 
-    keeps: ClassVar[bool] = True  # what comes from others, to repair it
+    keeps: ClassVar[bool] = True  # whether packets of others are kept, to repair them
     settings: ClassVar[type[ReportedSettings]] = ReportedSettings
 
     def __init__(self, **told: Any) -> None:
@@ -200,18 +200,18 @@ class Reported(Strategy[Said]):
         stack = self.stack
         self.miop = the(MiopPackets, stack)
         self.is_public = self.miop.is_public
-        if view.attempt:  # whose numbers nobody needs to announce
+        if view.attempt:  # an agreed view, whose first numbers nobody needs to announce
             self.first, self.announced = first_number(stack.wire.tag), False
         self._datagram = min(the(MiopFragments, stack).datagram, stack.datagram_max)
         # as a sender
         self._last = self.first - 1  # number of our newest packet that has left
-        self._last_data = self.first - 1  # of those that nobody may lack
-        self._own: dict[int, Packet] = {}  # the newest `size` of those
-        self._waiting: deque[tuple[float, Packet]] = deque()  # since when
+        self._last_data = self.first - 1  # the same of data packets, which no member may lack
+        self._own: dict[int, Packet] = {}  # the newest `size` packets that have left
+        self._waiting: deque[tuple[float, Packet]] = deque()  # and since when
         self._window = self.size
         self._waits = self._settings.wait
-        self._has: dict[int, int] = {}  # as members reported, by their sender number
-        self._reported_at: dict[int, float] = {}  # who did, where anybody may come
+        self._has: dict[int, int] = {}  # how far members have ours, as they reported, by their sender number
+        self._reported_at: dict[int, float] = {}  # when they did, in an open group
         self._everywhere = self.first - 1
         self._receipts: deque[tuple[int, Receipt]] = deque()
         # as a receiver
@@ -219,7 +219,7 @@ class Reported(Strategy[Said]):
         self._crowd = Crowd(self._streams, self._forget)
         self._unread = Unread(self.queue_max)
         if self.is_public:
-            self.levels = ()  # nobody knows who has to have it
+            self.levels = ()  # it is unknown who has to receive a packet
             return
         for member in stack.others:
             sender = self.miop.senders[member]
@@ -239,10 +239,10 @@ class Reported(Strategy[Said]):
             self._pump()
 
     def _pump(self) -> None:
-        """Let go what may leave; when nobody is left to have it, that makes room for more."""
+        """Pass down the packets that may leave. If there is no receiver to wait for, that makes room for more."""
         while self._waiting and (out := self._leaving()):
             self.below(out)
-            if self.is_public or self.stack.alone:  # else who counts has not changed
+            if self.is_public or self.stack.alone:  # else the receivers that count are the same as before
                 self._settle()
         self.stack.review()
 
@@ -267,7 +267,7 @@ class Reported(Strategy[Said]):
         return not self._waits or self._last - self._everywhere < self._window
 
     def _due(self, since: float) -> float:
-        """When a packet may leave that is ready since then."""
+        """When a packet that has been ready since then may leave."""
         return since
 
     def _left(self, since: float, packet: Packet) -> None:
@@ -286,7 +286,7 @@ class Reported(Strategy[Said]):
         return self._last - self._everywhere
 
     def blockers(self) -> list[int]:
-        """Members that have least of ours, if that is what keeps us."""
+        """The members that have the fewest of our packets, if these keep the window closed."""
         if self.is_public or self._has_room():
             return []
         return [m for s, m in self.miop.members.items() if self._has.get(s) == self._everywhere]
@@ -300,7 +300,7 @@ class Reported(Strategy[Said]):
                 figures.lacks(member, self._last_data - has, 0.0 if oldest is None else oldest.at)
 
     def _told_of_us(self, sender: int, number: int) -> None:
-        """Somebody has everything of ours up to there."""
+        """A receiver has reported all our packets up to `number`."""
         if self.is_public:
             if len(self._reported_at) >= SENDERS_MAX and sender not in self._reported_at:
                 return
@@ -312,7 +312,7 @@ class Reported(Strategy[Said]):
             self._settle()
 
     def _listeners(self) -> list[int]:
-        """Those whose reports count."""
+        """The sender numbers of the members, or in an open group of the receivers that reported recently."""
         if not self.is_public:
             return [self.miop.senders[member] for member in self.stack.peers]
         now, reported_at = self.stack.now, self._reported_at
@@ -321,13 +321,13 @@ class Reported(Strategy[Said]):
         return list(reported_at)
 
     def _settle(self) -> None:
-        """What everybody has is confirmed."""
+        """Confirm the packets that all receivers have reported."""
         self._everywhere = min([self._has[sender] for sender in self._listeners()], default=self._last)
         while self._receipts and self._receipts[0][0] <= self._everywhere:
             self._receipts.popleft()[1].reach("confirmed")
 
     def gone(self, member: int) -> None:
-        """Nobody waits for it any more, nor asks for what it sent: it left when all had that, or it failed."""
+        """Stop waiting for a departed member and requesting its packets: it left when all members had them, or it failed."""
         stream = self._streams.get(self.miop.senders[member])
         if stream is not None:
             self._forget(stream)
@@ -335,7 +335,7 @@ class Reported(Strategy[Said]):
         self._pump()
 
     def goodbye(self) -> None:
-        """Nobody counts on us any more, and we on nobody."""
+        """We leave: packets that wait are not sent any more."""
         self._waiting.clear()
 
     @property
@@ -344,8 +344,8 @@ class Reported(Strategy[Said]):
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was ever heard has all we sent, but for what layers above say to their like: with that
-        there may be no end."""
+        """Whether all members that were ever heard have all our data packets. Packets by which the layers above talk to each
+        other do not count: they may never end."""
         if any(packet.kind == DATA for _, packet in self._waiting):
             return False
         senders = self._listeners()
@@ -358,11 +358,11 @@ class Reported(Strategy[Said]):
         return all(self._has[sender] >= self._last_data for sender in senders)
 
     def fit(self, granted: int) -> None:
-        """What all senders together have on their way fits a receiver's socket."""
+        """Limit the window, so that the packets in flight of all senders together fit a receiver's socket buffer."""
         others = max(1, len(self.stack.view) - 1)
         self._window = min(self.size, max(WINDOW_MIN, granted // (others * charged(self._datagram))))
 
-    # What experiments want to know
+    # For experiments
 
     @property
     def sent(self) -> int:
@@ -370,14 +370,14 @@ class Reported(Strategy[Said]):
         return self._last - self.first + 1
 
     def has_of(self, member: int) -> int:
-        """Packets of a member that have come, up to the first hole."""
+        """How many packets of a member have arrived, up to the first gap."""
         stream = self._streams.get(self.miop.senders[member])
         return 0 if stream is None else stream.stable - stream.baseline + 1
 
     # As a receiver
 
     def up(self, batch: list[Packet]) -> None:
-        if self.stack.leaving:  # only what no strategy cares for concerns us still
+        if self.stack.leaving:  # only packets without a number still concern us
             out = [packet for packet in batch if type(packet.piece) is Piece and not packet.piece.sender]
         else:
             out = []
@@ -387,7 +387,7 @@ class Reported(Strategy[Said]):
                     self.stack.meet(packet)
                 if type(what) is ControlPacket:
                     if packet.src >= 0 and not self.is_public:
-                        self.stack.heard[packet.src] = self.stack.now  # nobody says this for another
+                        self.stack.heard[packet.src] = self.stack.now  # nobody sends it for another member
                     self._hear(what)
                 elif self._receive(packet, what):
                     out.append(packet)
@@ -397,15 +397,15 @@ class Reported(Strategy[Said]):
             self.above(out)
 
     def _hear(self, control: ControlPacket) -> None:
-        """A member says something."""
+        """Handle a control packet."""
         raise NotImplementedError
 
     def _receive(self, packet: Packet, piece: Piece) -> bool:
-        """A packet came; whether to pass it on."""
+        """Handle a data packet; return whether to pass it on."""
         raise NotImplementedError
 
     def _heard(self) -> None:
-        """All that came at one time was heard and received."""
+        """Called when a batch of packets has been handled."""
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
         first = what.get("first", 0)
@@ -419,12 +419,12 @@ class Reported(Strategy[Said]):
         return stream
 
     def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
-        """Whose packet it is, if we follow that sender."""
+        """The stream of a packet's sender, if we track that sender or can do so from now on."""
         stream = self._streams.get(piece.sender)
         if stream is None:
             if piece.sender in (0, self.miop.sender) or not self.is_public:
                 return (
-                    None  # among members: none of them, or one that has not said yet where its numbers begin
+                    None  # no stream: not a member, or one that has not announced yet where its numbers begin
                 )
             if not self._crowd.has_place(self.stack.now):
                 self.stack.counts["senders"] += 1
@@ -440,26 +440,26 @@ class Reported(Strategy[Said]):
         return stream
 
     def _is_credible(self, stream: Stream, number: int) -> bool:
-        """Whether a sender may have used that number. One that waits for reports cannot be further ahead of what
-        we have than by a buffer, nor is a member's number below its first; whoever says so is not that sender."""
+        """Whether a sender may have used that number. One that waits for reports is at most `size` packets ahead of what
+        we have, and no member uses a number below its first: other numbers are forged."""
         if self.is_public:
             return number <= stream.known + NEW_LIFE
         most = stream.stable + self.size if self._settings.wait else stream.known + NEW_LIFE
         return stream.baseline <= number <= most
 
     def _forget(self, stream: Stream) -> None:
-        """What is missing of a sender that is gone or was started again will never come, nor be asked for."""
+        """Give up the missing packets of a sender that departed or was restarted, and drop those kept for repair."""
         stream.missing.clear()
         stream.arrived.give_up()
         stream.buffer.clear()
 
     def _baseline(self, piece: Piece) -> int:
-        """From where on packets of a sender are wanted of which this is the first to come."""
+        """The first number to request of a sender of which this packet is the first to arrive."""
         return piece.base
 
     def _take_in(self, stream: Stream, packet: Packet) -> bool:
-        """Put a packet of another into its buffer; whether it is new. Of one that is gone nothing is taken any more where no
-        view follows: nobody would ask for what is missing before it, so that its number would be kept for ever."""
+        """Put a packet of another sender into its stream; return whether it is new. Packets of a departed member are refused if no
+        view follows: nobody would request the packets missing before them, so that their numbers would be kept for ever."""
         number = packet.lsn
         if stream.member in self.stack.left and not self.stack.views.follow:
             self.stack.counts["late"] += 1
@@ -480,7 +480,7 @@ class Reported(Strategy[Said]):
         return True
 
     def _learn(self, stream: Stream, number: int, came: int = 1) -> None:
-        """It has used this number: those between are missing, and this one too if it has not come."""
+        """The sender has used this number: numbers since the last known one are missing, and this one, too, unless it has arrived (`came`)."""
         known = stream.known
         if number <= known:
             return
@@ -488,23 +488,23 @@ class Reported(Strategy[Said]):
         limit = number - self.size
         stream.drop(limit, self.size)
         self._found(stream, range(max(known + 1, limit + 1), number + 1 - came))
-        while stream.arrived.expected <= limit:  # too old to be repaired by anybody
+        while stream.arrived.expected <= limit:  # too old for any member to repair
             self._lose(stream, stream.arrived.expected)
 
     def _found(self, stream: Stream, holes: "range | list[int]") -> None:
         """These numbers are missing."""
 
     def _lose(self, stream: Stream, number: int) -> None:
-        """A number is given up: it counts as come, or it would hold up its sender for ever."""
+        """Give up a packet: it counts as received, since it would otherwise hold up its sender for ever."""
         stream.missing.pop(number, None)
         stream.arrived.add(number)
         self.stack.counts["unrecoverable"] += 1
         self.stack.row("gave_up", peer_of(stream.member), n=number)
 
-    # Words
+    # Control packets
 
     def _report(self) -> list[tuple[int, int]]:
-        """All we know: how far we have each sender's packets, and how far we have sent."""
+        """The entries of a report: how far we have sent, and how far we have each sender's packets."""
         is_behind = self._unread.is_behind(unread_in(self.stack))
         entries = self._ourselves()
         for stream in self._streams.values():
@@ -518,7 +518,7 @@ class Reported(Strategy[Said]):
         return [(self.miop.sender, self._last)] if self._last >= self.first else []
 
     def _say(self, kind: int, entries: list[tuple[int, int]]) -> None:
-        """As many packets as it takes."""
+        """Send entries, in as many control packets as they need."""
         stack = self.stack
         packets = []
         for start in range(0, len(entries), ENTRIES_MAX):

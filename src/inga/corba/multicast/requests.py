@@ -1,4 +1,4 @@
-"""The top of a stack whose messages are GIOP requests as they are: what an ORB puts on a MIOP stack."""
+"""The topmost layer of a stack whose messages are whole GIOP requests: an ORB puts it on the layers of MIOP."""
 
 from inga.corba.multicast.fragments import MiopFragments, refuse_large, the
 from inga.corba.wire.group_request import decode_request
@@ -12,16 +12,16 @@ from inga.stack.layer import Layer
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Requests(Layer):
-    """Whole requests go down, whole requests come up, with the sender's number for a name.
+    """Sends and delivers whole requests. The name of a sender is its number as a dotted quad, empty if it has none.
 
-    Whatever is no oneway request to a group is counted under its reason and dropped; which group it is for, and
-    whether there is such an operation, is for those above to say.
+    Received messages that are no oneway request to a group are counted by their reason and dropped. Which group a request is for,
+    and whether it has such an operation, is for the application to check.
     """
 
     name = "requests"
 
     def __init__(self, *, echo: bool = False) -> None:
-        """`echo`: we are one of those the requests are for."""
+        """`echo`: we receive our own requests, too."""
         self.echo = echo
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
@@ -61,7 +61,7 @@ class Requests(Layer):
 
 
 def _check(message: bytes) -> None:
-    """What others would refuse is not sent."""
+    """Raise if receivers would refuse the message."""
     try:
         decode_request(message)
     except WireError as error:

@@ -1,4 +1,4 @@
-"""MIOP as what carries the packets of an order, with a strategy against loss or with none."""
+"""MIOP as the transport of an order's packets, with a strategy against loss or without one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,17 +15,17 @@ from inga.session.session import Session
 from inga.stack.layer import Layer
 
 UNLIMITED = 1 << 62
-"""Unread bytes that no application has."""
+"""A limit of unread bytes that no application reaches."""
 
 
 class Miop(Transport):
-    """Packets as requests by MIOP. Members come, go and fail where a strategy hands round what one had sent that is gone,
-    and failures are detected; elsewhere they stay as they are."""
+    """Carries packets in requests over MIOP. Members may join, leave and fail if the strategy lends packets of departed members
+    and failures are detected; otherwise the membership is fixed."""
 
     wire = "miop"
 
     def __init__(self, strategy: type[Strategy[Any]] | None = None, **defaults: Any) -> None:
-        """`defaults` are those of the strategy."""
+        """`defaults`: values of the strategy's settings that the caller may override."""
         self.strategy = strategy
         self.defaults = defaults
         self.fragment = LossyFragment if strategy is None else Fragment
@@ -35,14 +35,15 @@ class Miop(Transport):
         own = repairs_itself(order.layer)
         given = {
             "announced": options.greet,
-            # Such an order lets senders wait for slow readers. What it says to go on must not wait for that below.
+            # Such an order makes senders wait for slow readers itself. The packets by which it lets them go on must not wait for
+            # readers here.
             "queue_max": UNLIMITED if own else options.queue_max,
-            "confirms": not order.options,  # else that is for the order to say
+            "confirms": not order.options,  # else the order confirms
         }
         return miop_parts(self.strategy, options, given, self.defaults)
 
     def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
-        # Senders that wait for nobody may have pushed out what another lacks.
+        # Senders that do not wait for reports may have dropped packets that a member lacks.
         is_kept = options.protocol.get("wait", True)
         if self.lends and is_kept and options.detect is not None:
             session = changing_session(options, name)
@@ -58,7 +59,7 @@ def miop_parts(
     given: Mapping[str, Any],
     defaults: Mapping[str, Any],
 ) -> list[Part]:
-    """Fragments, and a strategy or none: what is told to the strategy, and what it does unless told otherwise."""
+    """The parts for fragments and a strategy, if any: `given` are its arguments, `defaults` its settings that the caller may override."""
     first = {"first": options.start << 16 or 1}
     fragments = Part(MiopFragments, first)
     return [fragments] if strategy is None else [fragments, Part(strategy, {**first, **given}, defaults)]
@@ -67,7 +68,7 @@ def miop_parts(
 def miop_layers(
     name: str, strategy: type[Strategy[Any]] | None, options: Options, *, sender: int, **defaults: Any
 ) -> list[Layer]:
-    """Of a group in which anybody may speak: what is beneath requests that travel by MIOP, from us as `sender`."""
+    """The layers beneath requests over MIOP in an open group; `sender` is our own number."""
     parts = miop_parts(strategy, options, {"queue_max": options.queue_max}, defaults)
     refuse_unknown(name, options.protocol, options_of(parts))
     made = [part.make(options.protocol) for part in parts]

@@ -2,8 +2,8 @@
 
     from inga.corba.orb import Long, Orb, interface
 
-Whatever a program with CORBA objects needs can be imported from here: docs/orb.md shows it. What no name below leads to is
-private.
+All that a program with CORBA objects needs can be imported from here: docs/orb.md shows it. What cannot be reached from the names
+below is private.
 """
 
 from inga.corba.broker.groups import CREATE_ADDRESS_SUPPLIED, GroupManager

@@ -1,12 +1,12 @@
-"""GIOP requests to a group by MIOP or ReMIOP, as an ORB makes them: the same layers as the recipes, without ours on top.
+"""GIOP requests to a group over MIOP or ReMIOP, as ORBs send them: the same layers as in recipes, without inga's orders on top.
 
     async with open_requests("udp://225.6.7.8:12345?interface=lo", strategy="remiop") as channel:
         await channel.send(encode_request(1, profile, "greeting_oneway", body))
         async for delivery in channel:
             request = decode_request(delivery.data)     # of delivery.sender, a dotted quad
 
-What `send` takes and the iteration gives are whole messages. Nobody has to say who is in the group. Our own requests
-do not come back, unless `echo` asks for it.
+`send` takes whole messages, and the iteration yields them. The members of the group need not be known. Our own requests
+are not delivered to us, unless `echo` is set.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from inga.recipes import Options
 from inga.stack.stack import Stack
 
 STRATEGIES: dict[str, type[Strategy[Any]] | None] = {"miop": None, "remiop": ReMiop}
-"""By the name of the recipe that uses it for packets of ours."""
+"""Strategies by the names of the recipes that use them for inga's own packets."""
 
 PRIVATE_NET = 240 << 24
-"""Sender numbers of nobody's address, for those who share theirs with others."""
+"""The base of random sender numbers: they are nobody's IP address, since processes on one machine share theirs."""
 
 
 @asynccontextmanager
@@ -53,11 +53,11 @@ async def open_requests(
     seed: int | None = None,
     tap: Deliver | None = None,
 ) -> AsyncIterator[Group]:
-    """Send requests to a multicast address, and get those of others.
+    """Send requests to a multicast address, and receive those of others.
 
     `strategy` is `miop`, `remiop`, or a class of your own; `protocol` its options and those of the fragments.
-    `sender` is our number as a dotted quad, which nobody else in the group may have; by default one by chance.
-    `tap` is shown the datagrams of each burst, and where they came from, before they are read.
+    `sender` is our number as a dotted quad, which must be unique in the group; random by default.
+    `tap` is called with the datagrams of each burst, and their source addresses, before they are read.
     """
     place = parse_via(via)
     if place.kind != "udp":
@@ -70,7 +70,7 @@ async def open_requests(
     options = Options(
         faults=faults, queue_max=queue_max, protocol=dict(protocol or {}), start=int(time.time())
     )
-    # Who was there when a sender began gets all of it, also if its very first packets were lost.
+    # A receiver that was running when a sender started gets all its messages, even if the very first packets were lost.
     defaults = {"on_gap": "skip", "baseline": "start"} if kind is ReMiop else {}
     receipts = Receipts()
     me = quad(number)
@@ -102,7 +102,7 @@ async def open_requests(
 
 
 def _strategy(strategy: str | type[Strategy[Any]]) -> tuple[str, type[Strategy[Any]] | None]:
-    """The recipe whose name it goes by, and the layer."""
+    """The name of the recipe that a strategy counts as, and its layer."""
     if not isinstance(strategy, str):
         return "remiop", strategy
     if strategy not in STRATEGIES:

@@ -1,4 +1,4 @@
-"""Services on a network: names, and finding objects by them; members of groups."""
+"""Services on a network: naming, finding objects by name, managing the members of groups."""
 
 from typing import Any
 from urllib.parse import unquote
@@ -31,8 +31,8 @@ def serve_names(orb: Orb) -> Reference:
 
 
 def serve_groups(orb: Orb, manager: GroupManager) -> Reference:
-    """Let others manage the members of this process's groups; the reference of what they call. Members that are here, too, send callers
-    who use an older reference of their group to the newest one."""
+    """Let other programs manage the members of this process's groups; return the reference of the manager. Members in this process
+    forward callers that use an older reference of their group to the newest one."""
     orb.broker.managed = manager.newest
     return orb.activate(ServedGroups(manager), GROUPS_KEY)
 

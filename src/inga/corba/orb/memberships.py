@@ -1,11 +1,11 @@
-"""The groups that a broker's objects are members of, and those it calls: one channel for each multicast address.
+"""The channels to the groups that a broker's objects are members of, and to those it calls: one for each multicast address.
 
 A channel opens when the first object becomes a member of a group at that address, or when a first request goes there;
-it closes when the last member has left, unless requests of ours may still have to be repaired. Which of MIOP and
-ReMIOP is spoken is in the reference of the group (see `inga.corba.broker.groups`), and the same for all at one address.
+it closes when the last member has left, unless we have sent requests over it, which may still have to be repaired. The reference
+of a group says whether it uses MIOP or ReMIOP (see `inga.corba.broker.groups`); all groups at one address use the same.
 
-Requests are carried out one after the other, in the order in which they came, also where a method is a coroutine: a
-member that is slow slows down what its group sends, and nothing else.
+Requests are executed one after the other, in the order of their arrival, also if a method is a coroutine: a slow member
+slows down the senders of its group, and nothing else.
 """
 
 import asyncio
@@ -53,20 +53,20 @@ class _Channel:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has failed; another one may do better."""
+        """Whether it has ended or failed; then another one has to be opened."""
         return self._task.done()
 
     @property
     def is_open(self) -> bool:
-        """Whether it has opened, and not failed to."""
+        """Whether it was opened without an error."""
         return self.opened.done() and not self.opened.cancelled() and self.opened.exception() is None
 
     async def group(self) -> Group:
-        """The channel itself, once it is open."""
+        """Wait until the channel is open; return its group."""
         return await asyncio.shield(self.opened)
 
     async def close(self) -> None:
-        """Let others have what they lack of ours, then end."""
+        """Wait until the other members have our packets, then end."""
         if self.is_open:
             await self.opened.result().close()
         await asyncio.wait([self._task])
@@ -77,7 +77,7 @@ class _Channel:
             async with open_requests(
                 f"udp://{host}:{port}",
                 strategy="remiop" if self.reliable else "miop",
-                echo=True,  # Members in this process are members like all others.
+                echo=True,  # Members in this process get its requests, too.
                 interface=self._how.interface,
                 protocol=self._how.protocol,
                 faults=self._how.faults,
@@ -88,7 +88,7 @@ class _Channel:
                     try:
                         found = self._broker.group_request(decode_request(delivery.data))
                     except WireError as error:
-                        if delivery.sender != group.me:  # whoever calls a group need have no member of it
+                        if delivery.sender != group.me:  # else we call a group without being a member
                             group.stack.reject(error.reason)
                         continue
                     await self._carry_out(found)
@@ -131,7 +131,7 @@ class Channels:
         return None if channel is None or not channel.is_open else channel.opened.result()
 
     async def follow(self) -> None:
-        """Open what our objects are members of, close what they have left."""
+        """Open the channels to groups that our objects are members of, close those to groups that they have left."""
         wanted = {}
         for way in self._broker.places:
             place = _place(way)
@@ -144,12 +144,12 @@ class Channels:
             await self._opened(place, channel)
 
     async def send(self, way: Uipmc, data: bytes) -> None:
-        """A request to all members of a group."""
+        """Send a request to all members of a group."""
         place = _place(way)
         channel = self._channel(place, way)
         channel.sends = True
         await (await self._opened(place, channel)).send(data)
-        # Whoever calls in a loop gives us a turn here, to hear what members lack and how far they are.
+        # Lets the event loop run even if the caller sends in a loop, so that NACKs and reports of members are read.
         await asyncio.sleep(0)
 
     async def close(self) -> None:

@@ -1,12 +1,12 @@
-"""IIOP over TLS: who may call, and who is called.
+"""IIOP over TLS: which clients a server accepts, and which servers a client accepts.
 
     Orb(tls=Identity.load("alice.pem"))     both sides show certificates of members, TLS 1.3
     Orb(tls=context)                        an ssl.SSLContext of yours, for serving or for calling
     Orb(tls=Tls(serving, calling))          one for each
 
-With an identity a server takes whoever has a certificate of an authority that the identity trusts, and `caller()` tells a servant which
-member that is. A client takes the server for what it should be if its certificate is that of the member that the reference
-names or, where a reference names none, of the host. Contexts of yours decide for themselves.
+With an identity, a server accepts clients with a certificate of an authority that the identity trusts, and `caller()` tells a servant
+which member calls. A client accepts a server if its certificate is that of the member that the reference names or, if a reference
+names none, of the host. Contexts of yours decide for themselves.
 """
 
 import ssl
@@ -43,7 +43,7 @@ class Tls:
 
     @classmethod
     def of(cls, given: "Tls | Identity | ssl.SSLContext") -> "Tls":
-        """What `tls=` means."""
+        """The `Tls` that an argument `tls=` stands for."""
         if isinstance(given, Tls):
             return given
         if isinstance(given, Identity):
@@ -56,9 +56,9 @@ class Tls:
 
     @classmethod
     def _of_identity(cls, identity: Identity) -> "Tls":
-        identity.check(time.time())  # rather here than at whoever calls us
+        identity.check(time.time())  # so that an invalid one fails here, and not at our callers
         made = cls(_context(ssl.PROTOCOL_TLS_SERVER, identity), _context(ssl.PROTOCOL_TLS_CLIENT, identity))
-        # The name of a member is compared by us, after the handshake.
+        # `peer` compares the name of the member, after the handshake.
         made._calling_members = _context(ssl.PROTOCOL_TLS_CLIENT, identity)
         made._calling_members.check_hostname = False
         made.identity = identity
@@ -70,12 +70,12 @@ class Tls:
         return None if self.identity is None else self.identity.name
 
     def accept(self) -> "TlsChannel":
-        """For a connection of somebody who calls us."""
+        """The server's end of TLS for a new connection of a client."""
         assert self.serving is not None
         return TlsChannel(self.serving)
 
     def context_for(self, member: str | None) -> ssl.SSLContext:
-        """What to call a server with that is this member, or the host that it is reached by."""
+        """The context for calling a server that has to be this member or, if None, the host that it is reached by."""
         context = self._calling if member is None else self._calling_members
         assert context is not None, "whoever cannot call was told so"
         return context
@@ -86,7 +86,7 @@ class Tls:
         return self._calling is not None
 
     def peer(self, shown: bytes | None, member: str | None = None) -> str | None:
-        """Which member has shown this certificate. Another one than `member` is a KeysError, as is whoever nobody vouches for."""
+        """The member that has shown this certificate; a KeysError if it is not `member`, or no trusted authority has signed this."""
         if self.identity is None:
             return None
         from inga.keys.certificates import check_certificate
@@ -99,25 +99,25 @@ class Tls:
 class TlsChannel:
     """The server's end of TLS on one connection, without the connection: octets in, octets out.
 
-    asyncio would shake hands before anybody gets to know of a connection, so that neither its limits nor its turns held for
-    strangers.
+    asyncio would do the handshake before the server learns of a connection, so that neither limits nor turns would apply to
+    clients that are not authenticated yet.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.is_shaken = False
-        """Whether hands are shaken."""
+        """Whether the handshake is complete."""
         self.is_over = False
-        """Whether nothing more is to be said: the other side has said so, or something is wrong."""
+        """Whether the TLS session has ended: the peer has closed it, or it has failed."""
 
     @property
     def is_open(self) -> bool:
-        """Whether there is somebody to talk to."""
+        """Whether data can be sent: the handshake is complete, and the session has not ended."""
         return self.is_shaken and not self.is_over
 
     def receive(self, data: Buffer) -> bytes:
-        """What came, in the clear; an ssl.SSLError ends the connection. Then, too, there may be something to send."""
+        """Decrypt octets of the connection. An ssl.SSLError ends it; then, too, `outgoing` may have something to send."""
         self._incoming.write(data)
         found = []
         try:
@@ -137,22 +137,22 @@ class TlsChannel:
         return b"".join(found)
 
     def send(self, data: bytes) -> bytes:
-        """What goes over the connection for this."""
+        """Encrypt data; return the octets to send over the connection."""
         self._object.write(data)
         return self.outgoing()
 
     def outgoing(self) -> bytes:
-        """What TLS itself has to send."""
+        """The octets that TLS itself has to send."""
         return self._outgoing.read()
 
     def end(self) -> bytes:
-        """The last that goes over the connection: that nothing more comes."""
-        with suppress(ssl.SSLError):  # it would like to hear the same from the other side
+        """Close the TLS session; return the last octets to send."""
+        with suppress(ssl.SSLError):  # it expects the peer to close the session, too
             self._object.unwrap()
         return self.outgoing()
 
     def certificate(self) -> bytes | None:
-        """What the other side has shown, in DER."""
+        """The certificate that the peer has shown, in DER."""
         return self._object.getpeercert(binary_form=True)
 
 
@@ -164,9 +164,9 @@ def _context(kind: int, identity: Identity) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     if kind == ssl.PROTOCOL_TLS_SERVER:
-        context.num_tickets = 0  # Nobody resumes: whoever comes again shows its certificate again.
+        context.num_tickets = 0  # No resumption: a client that reconnects shows its certificate again.
     context.load_verify_locations(cadata=b"".join(map(certificate_pem, identity.trusted)).decode("ascii"))
-    # OpenSSL reads keys from files only: the private one gets a password, in a directory that is ours and soon gone.
+    # OpenSSL reads keys from files only: the private key is encrypted with a password, in a private directory that is soon deleted.
     with tempfile.TemporaryDirectory(prefix="inga-") as directory:
         own, key, password = Path(directory, "own"), Path(directory, "key"), token_hex()
         own.write_bytes(certificate_pem(identity.certificate))

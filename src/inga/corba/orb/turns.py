@@ -1,23 +1,23 @@
-"""Turns: whoever has work to do gets a small piece of time, one after the other, and the event loop goes on in between."""
+"""Turns: workers do their work in small pieces, one worker after the other, and the event loop runs in between."""
 
 import asyncio
 from collections import deque
 from typing import Protocol
 
 TURNS_AT_ONCE = 32
-"""Turns between two looks at what has come meanwhile; each takes some tens of microseconds."""
+"""Turns before the event loop runs and reads what has arrived meanwhile; each takes some tens of microseconds."""
 
 
 class Worker(Protocol):
-    """Somebody whose work comes in pieces."""
+    """An object whose work comes in pieces."""
 
     def turn(self) -> bool:
-        """Do a piece; whether there is another that could be done now."""
+        """Do a piece; return whether another could be done now."""
         ...
 
 
 class Turns:
-    """All that have something to do, each in the line once."""
+    """The queue of workers that have something to do, each in it at most once."""
 
     def __init__(self) -> None:
         self._line: deque[Worker] = deque()
@@ -25,7 +25,7 @@ class Turns:
         self._next: asyncio.Handle | None = None
 
     def add(self, worker: Worker) -> None:
-        """It has something to do: at once if nobody else has."""
+        """Queue a worker that has something to do; it gets a turn at once if no other worker waits."""
         if worker in self._waiting:
             return
         self._waiting.add(worker)
@@ -34,14 +34,14 @@ class Turns:
             self._take(1)
 
     def end(self) -> None:
-        """Nobody gets a turn any more."""
+        """Give no more turns."""
         self._line.clear()
         self._waiting.clear()
         if self._next is not None:
             self._next.cancel()
 
     def _take(self, count: int) -> None:
-        """So many turns, for whoever is next in the line, and later the others."""
+        """Give `count` turns to the next workers in the queue, and later turns to the others."""
         try:
             while self._line and count:
                 count -= 1
@@ -50,7 +50,7 @@ class Turns:
                 try:
                     has_more = worker.turn()
                 finally:
-                    if self._line:  # else all ended with this turn
+                    if self._line:  # else this turn has called `end`
                         self._line.popleft()
                         self._waiting.discard(worker)
                 if has_more:

@@ -1,1 +1,1 @@
-"""Bytes of CORBA: CDR, GIOP messages and how a stream is cut into them, MIOP packets, references."""
+"""CORBA's bytes: CDR, GIOP messages and their framing in a stream, MIOP packets, references."""

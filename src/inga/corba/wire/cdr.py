@@ -13,7 +13,7 @@
 Alignment counts from the start of the enclosing unit: the GIOP header of a message, the byte order octet of
 an encapsulation. `base` says how far from that start the first octet of the buffer lies.
 
-A decoder never trusts a length: it is held against what is left before anything is made of it.
+A decoder never trusts a length: it compares it with the octets that are left before it allocates anything.
 """
 
 import codecs
@@ -25,13 +25,13 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer
 
 TEXT = "utf-8"
-"""The code set of strings where nothing else was agreed."""
+"""The code set of strings unless another one was agreed on."""
 _MARKS = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 WIDE_BYTES_MAX = 4
 """A wide character is one or two units of UTF-16."""
 
 Real: TypeAlias = float
-"""Inside the classes below, `float` is their method."""
+"""`float`, for the classes below: there the name means their method."""
 Number = TypeVar("Number", int, float)
 
 
@@ -86,7 +86,7 @@ class Encoder:
 
     @classmethod
     def encapsulation(cls, *, little: bool = False, text: str = TEXT) -> Self:
-        """An encoder for what goes into an encapsulation; its byte order octet is already written."""
+        """An encoder for the contents of an encapsulation; the byte order octet is already written."""
         made = cls(little=little, text=text)
         made.octet(int(little))
         return made
@@ -99,7 +99,7 @@ class Encoder:
         return bytes(self.out)
 
     def align(self, size: int) -> None:
-        """Zero octets up to the next multiple of `size`."""
+        """Append zeros up to the next multiple of `size`."""
         self.out.extend(bytes(padding(self.base + len(self.out), size)))
 
     octet = _putting("octet", "B")
@@ -147,7 +147,7 @@ class Encoder:
         self.out.extend(octets)
 
     def octets(self, value: Buffer) -> None:
-        """A sequence of octets: their number, then they themselves."""
+        """A sequence of octets: their number, then the octets."""
         self.ulong(len(value))
         self.out.extend(value)
 
@@ -165,7 +165,7 @@ class Encoder:
 
 
 class Decoder:
-    """CDR octets in, values out. Octets that are not what was asked for are a `WireError`."""
+    """CDR octets in, values out. Octets that do not encode the requested type are a `WireError`."""
 
     __slots__ = ("_data", "at", "end", "little", "base", "text")
 
@@ -189,7 +189,7 @@ class Decoder:
         return cls(data, little=bool(data[0]), at=1, text=text)
 
     def copy(self) -> "Decoder":
-        """Another one that stands at the same place."""
+        """Another decoder at the same position."""
         return Decoder(self._data, little=self.little, at=self.at, base=self.base, text=self.text)
 
     @property
@@ -256,7 +256,7 @@ class Decoder:
     def count(self, least: int = 1) -> int:
         """The number of elements of a sequence, each of which takes `least` octets or more.
 
-        A number that what is left cannot hold is an error here, before anybody makes room for it.
+        A number that cannot fit into the octets that are left is an error here, before memory is allocated for it.
         """
         number = self.ulong()
         if number * max(1, least) > self.end - self.at:
@@ -277,12 +277,12 @@ class Decoder:
         return self.raw(self.end - self.at)
 
     def finish(self) -> None:
-        """There must be nothing left."""
+        """Raise if anything is left."""
         if self.at < self.end:
             raise WireError("malformed", f"{self.end - self.at} octets too many")
 
     def _take(self, size: int) -> int:
-        """Where the next `size` octets begin; they are then behind us."""
+        """Skip the next `size` octets; return where they begin."""
         start = self.at
         if size > self.end - start:
             raise WireError("truncated", f"{size} octets wanted, {self.end - start} left")
@@ -297,7 +297,7 @@ class Decoder:
 
     def _wide(self, size: int) -> str:
         octets = self.raw(size)
-        name = "utf-16-be"  # Without a mark, whatever the byte order of the message.
+        name = "utf-16-be"  # If there is no byte order mark, whatever the byte order of the message.
         if octets.startswith(codecs.BOM_UTF16_LE):
             name, octets = "utf-16-le", octets[2:]
         elif octets.startswith(codecs.BOM_UTF16_BE):
@@ -313,7 +313,7 @@ def _utf16(value: str) -> bytes:
         octets = value.encode("utf-16-be")
     except UnicodeEncodeError:
         raise UsageError(f"{value!r} cannot be written in UTF-16.") from None
-    # Text that begins as a mark of the byte order would be taken for one, were there none before it.
+    # Text that begins with a byte order mark gets another one before it: a reader drops the first.
     return codecs.BOM_UTF16_BE + octets if octets.startswith(_MARKS) else octets
 
 

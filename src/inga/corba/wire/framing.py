@@ -1,12 +1,12 @@
-"""The messages in a stream of octets: GIOP as it comes over a connection.
+"""Framing: the GIOP messages in the stream of octets of a connection.
 
-Octets go in as they arrive, whole messages come out. A message that was sent in fragments comes out once, put
-together. Nothing is set aside for what a header merely announces: only octets that came are kept, and never more of
-them than one message and the open fragments may have.
+Octets go in as they arrive, whole messages come out. A message that was sent in fragments comes out once, joined.
+No memory is reserved for a length that a header announces: only octets that arrived are kept, and never more of
+them than one message and the incomplete fragmented messages may have.
 
-A message that is too large ends the connection, since nothing tells where the next one begins without reading all of it;
-unless it is a Request or Reply of GIOP 1.2, which begin with their number, and `passes_over` is set. Then the number is
-put into `oversized`, the octets are dropped as they come, and other calls over the connection go on.
+A message that is too large ends the connection, since only reading all of it would tell where the next one begins;
+unless it is a Request or Reply of GIOP 1.2, which begin with their request id, and `passes_over` is set. Then the request id
+is put into `oversized`, the octets are dropped as they arrive, and other calls over the connection go on.
 """
 
 from dataclasses import dataclass, field
@@ -18,28 +18,28 @@ from inga.model.errors import WireError
 from inga.model.packet import Buffer
 
 MESSAGE_MAX = 1 << 20
-"""Octets of the largest message that is taken, fragments together."""
+"""Octets of the largest message that is accepted, all its fragments counted."""
 FRAGMENTED_MAX = 8
-"""How many messages may come in fragments at the same time."""
+"""How many fragmented messages may be incomplete at the same time."""
 PASSED_OVER_MAX = 16
-"""Times the largest message: what announces more is not read to its end."""
+"""Times the largest message: one that announces more is not dropped octet by octet, but ends the connection."""
 _DIVISIBLE = frozenset((Kind.REQUEST, Kind.REPLY, Kind.LOCATE_REQUEST, Kind.LOCATE_REPLY))
 _NUMBERED_HEAD = giop.FRAGMENT_HEAD + 1
-"""Up to the number of a Request or Reply, and the octet of a Request that says whether an answer is expected."""
+"""Octets up to the request id of a Request or Reply, and the one after it: in a Request, which reply is expected."""
 
 
 class Oversized(NamedTuple):
-    """A Request or Reply that is larger than what is taken."""
+    """A Request or Reply that is too large to be accepted."""
 
     header: Header
     request_id: int
-    flags: int  # of a Request: which answer it expects
+    flags: int  # of a Request: which reply it expects
     why: str
 
 
 @dataclass(slots=True)
 class _Open:
-    """A message of which fragments are still to come."""
+    """A message of which fragments are still missing."""
 
     header: Header
     pieces: list[bytes] = field(default_factory=list)
@@ -47,7 +47,7 @@ class _Open:
 
 
 class Framer:
-    """Cuts one connection's octets into messages. After a `WireError` the connection is of no more use."""
+    """Cuts one connection's octets into messages. After a `WireError` the connection cannot be used any more."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Framer:
         self._passes_over = passes_over
         self.oversized: list[
             Oversized
-        ] = []  # passed over and not yet told to anybody; whoever does clears it
-        self._passed_over = 0  # octets still to come of a message that nobody gets
+        ] = []  # messages refused for their size that the owner has not handled yet; it clears the list
+        self._passed_over = 0  # octets still to arrive of a message that is dropped
         self._data = bytearray()
         self._header: Header | None = None
         self._open: dict[int | None, _Open] = {}
@@ -70,11 +70,11 @@ class Framer:
 
     @property
     def buffered(self) -> int:
-        """Octets kept until the rest of their message comes."""
+        """Octets kept until the rest of their message arrives."""
         return len(self._data) + self._fragmented
 
     def feed(self, data: Buffer) -> list[bytes]:
-        """The messages that are complete now."""
+        """Add octets; return the messages that are complete now."""
         messages: list[bytes] = []
         buffer = self._data
         buffer += data
@@ -109,19 +109,19 @@ class Framer:
         return messages
 
     def forget(self, request_id: int) -> None:
-        """The request was given up before all of it came."""
+        """Drop the fragments of a message that is cancelled or too large."""
         given_up = self._open.pop(request_id, None)
         if given_up is not None:
             self._fragmented -= given_up.size
 
     def _refuse_early(self, buffer: bytearray, at: int) -> None:
-        """What cannot become a header is not waited for."""
+        """Raise if the few octets there are cannot begin a header, instead of waiting for the rest of it."""
         begin = bytes(buffer[at : at + 4])
         if not giop.MAGIC.startswith(begin):
             raise WireError("bad_magic", f"{begin!r} instead of {giop.MAGIC!r}")
 
     def _is_refusable(self, header: Header) -> bool:
-        """Whether one call can be told apart that is too large."""
+        """Whether a message that is too large can be refused alone: its request id can be read without the rest."""
         return self._passes_over and header.minor >= 2 and header.kind in (Kind.REQUEST, Kind.REPLY)
 
     def _refuse(self, header: Header, data: bytes, why: str) -> None:
@@ -150,7 +150,7 @@ class Framer:
         key = giop.fragment_id(data, header)
         begun = self._open.get(key)
         if begun is None:
-            return  # Of a request that was cancelled meanwhile.
+            return  # The message was cancelled or refused meanwhile.
         if (header.minor, header.little) != (begun.header.minor, begun.header.little):
             raise WireError("malformed", "a fragment unlike the beginning of its message")
         if begun.size + len(data) > self._message_max:
@@ -158,7 +158,7 @@ class Framer:
             if key is None or not self._is_refusable(begun.header) or len(begun.pieces[0]) < _NUMBERED_HEAD:
                 raise WireError("too_large", why)
             self._refuse(begun.header, begun.pieces[0], why)
-            self.forget(key)  # Those that still come belong to nothing, and are dropped.
+            self.forget(key)  # Fragments that still arrive belong to no open message, and are dropped.
             return
         self._add(begun, data)
         if not header.more:
@@ -167,7 +167,7 @@ class Framer:
             messages.append(giop.join_fragments(begun.pieces))
 
     def _add(self, begun: _Open, data: bytes) -> None:
-        # An empty fragment is kept too: count what a list costs, or nothing would bound their number.
+        # Empty fragments are kept, too: each counts as a header, or nothing would bound their number.
         begun.size += len(data) + HEADER_SIZE
         self._fragmented += len(data) + HEADER_SIZE
         begun.pieces.append(data)

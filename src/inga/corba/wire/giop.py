@@ -1,4 +1,4 @@
-"""GIOP 1.0 to 1.2: the messages that requests to CORBA objects and their answers travel in.
+"""GIOP 1.0 to 1.2: the messages that carry requests to CORBA objects and their replies.
 
     0   4  "GIOP"
     4   2  version            1, 0 to 1, 2
@@ -9,7 +9,7 @@
 
 A head is CDR that counts from octet 0 of the header. In 1.2 the body of a Request or Reply begins at the next
 multiple of 8 (without body: no padding); before, it follows the head at once and its alignment goes on from
-there. So a body is written by a function that is given the encoder, and read from a decoder that stands at its
+there. So a body is written by a function that is given the encoder, and read from a decoder that is positioned at its
 first octet: neither has to know the version.
 
 Service contexts are carried as they are, known or not.
@@ -30,13 +30,13 @@ MINOR_MAX = 2
 LITTLE = 1 << 0
 MORE = 1 << 1
 FRAGMENT_HEAD = HEADER_SIZE + 4
-"""The header of a Fragment of 1.2, with the number of the request it belongs to."""
+"""Octets of the header of a Fragment of GIOP 1.2, with its request id."""
 
 HEADER_TEXT = "latin-1"
-"""Operation names and type ids: they are ASCII where they are legal, and no octet fails to decode."""
+"""The code set of operation names and type ids: legal ones are ASCII, and in Latin-1 no octet fails to decode."""
 
 CODE_SETS = 1
-"""The service context, and the component of a profile, in which code sets are agreed."""
+"""The number of the service context, and of the profile component, by which code sets are negotiated."""
 
 
 class Kind(IntEnum):
@@ -53,7 +53,7 @@ class Kind(IntEnum):
 
 
 class Status(IntEnum):
-    """What a Reply brings."""
+    """What the body of a Reply contains."""
 
     NO_EXCEPTION = 0
     USER_EXCEPTION = 1
@@ -64,7 +64,7 @@ class Status(IntEnum):
 
 
 class LocateStatus(IntEnum):
-    """What a LocateReply brings."""
+    """The result in a LocateReply."""
 
     UNKNOWN_OBJECT = 0
     OBJECT_HERE = 1
@@ -75,7 +75,7 @@ class LocateStatus(IntEnum):
 
 
 class Addressing(IntEnum):
-    """By what a target is named, in GIOP 1.2."""
+    """The forms in which GIOP 1.2 names a target."""
 
     KEY = 0
     PROFILE = 1
@@ -91,21 +91,21 @@ class Tagged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeyAddr:
-    """The key of an object, as its server made it: the only way before 1.2."""
+    """A target named by the object's key, as its server made it: the only form before GIOP 1.2."""
 
     key: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileAddr:
-    """One profile of a reference. Requests to a group are addressed so, since a group has no key."""
+    """A target named by one profile of a reference. Requests to a group have this form, since a group has no key."""
 
     profile: Tagged
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAddr:
-    """A whole reference, and which of its profiles was chosen."""
+    """A target named by a whole reference, and the index of the profile that was chosen."""
 
     selected: int
     type_id: str
@@ -117,10 +117,10 @@ TargetAddress: TypeAlias = KeyAddr | ProfileAddr | ReferenceAddr
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An operation is to be carried out.
+    """Asks for an operation to be executed.
 
-    `response_flags`: 0 for a oneway operation, 3 where an answer is expected, 1 where only that it has
-    reached the server. Before 1.2 there is only "no" (0) and "yes" (read as 3). `principal` exists only there.
+    `response_flags`: 0 for a oneway operation, 3 if a reply is expected, 1 if only a confirmation that the request has
+    reached the server. Before GIOP 1.2 there is only "no" (0) and "yes" (read as 3). `principal` exists only there.
     """
 
     request_id: int
@@ -132,13 +132,13 @@ class Request:
 
     @property
     def expects_reply(self) -> bool:
-        """Whether the client waits."""
+        """Whether the client waits for a reply."""
         return bool(self.response_flags & 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a Request. The body is what `status` says."""
+    """The reply to a Request. `status` determines what its body is."""
 
     request_id: int
     status: Status = Status.NO_EXCEPTION
@@ -147,7 +147,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class LocateRequest:
-    """Is this object here?"""
+    """Asks whether an object is at this server."""
 
     request_id: int
     target: TargetAddress
@@ -163,7 +163,7 @@ class LocateReply:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """The client does not wait any longer."""
+    """The client does not wait for the reply any longer."""
 
     request_id: int
 
@@ -175,7 +175,7 @@ class CloseConnection:
 
 @dataclass(frozen=True, slots=True)
 class MessageError:
-    """What came was not GIOP, or of a version that is not understood."""
+    """The peer received a message that is not GIOP, or of a version that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class Header:
 
 
 class Decoded(NamedTuple):
-    """A message, and a decoder that stands where its body begins."""
+    """A message, and a decoder at the beginning of its body."""
 
     header: Header
     message: GiopMessage
@@ -232,7 +232,7 @@ class SystemFailure(NamedTuple):
 
 
 def read_header(data: Buffer) -> Header:
-    """The header at the start of `data`, which may end behind it."""
+    """Decode the header at the start of `data`; the rest of the message need not be there."""
     if len(data) < HEADER_SIZE:
         raise WireError("truncated", f"a GIOP header of {len(data)} octets")
     if bytes(data[:4]) != MAGIC:
@@ -256,7 +256,7 @@ def encode(
     more: bool = False,
     text: str = "utf-8",
 ) -> bytes:
-    """A whole message. `body` writes what follows the head; in 1.2 it may also be octets already made.
+    """Encode a whole message. `body` writes what follows the head; in GIOP 1.2 it may also be encoded octets.
 
     `text` is the code set of strings in the body.
     """
@@ -278,7 +278,7 @@ def encode(
 
 
 def decode(data: Buffer, *, text: str = "utf-8") -> Decoded:
-    """The one message that `data` is. Fragments are put together before: see `join_fragments`."""
+    """Decode a whole message. If it was sent in fragments, they have to be joined before: see `join_fragments`."""
     header = read_header(data)
     if header.total != len(data):
         raise WireError("bad_length", f"{header.total} octets announced, {len(data)} there")
@@ -291,7 +291,7 @@ def decode(data: Buffer, *, text: str = "utf-8") -> Decoded:
 
 
 def fragment_id(data: Buffer, header: Header) -> int | None:
-    """To which request a message that comes in pieces belongs; None in 1.1, where only one can be open."""
+    """The request id of a fragmented message or a fragment; None in GIOP 1.1, where only one message can be incomplete."""
     if header.minor < 2:
         return None
     if len(data) < FRAGMENT_HEAD:
@@ -300,7 +300,7 @@ def fragment_id(data: Buffer, header: Header) -> int | None:
 
 
 def join_fragments(pieces: Sequence[Buffer]) -> bytes:
-    """The message that came as `pieces`: its beginning, then its fragments in their order."""
+    """Join a fragmented message: its beginning, then its fragments in their order."""
     first = pieces[0]
     header = read_header(first)
     skipped = FRAGMENT_HEAD if header.minor >= 2 else HEADER_SIZE
@@ -313,10 +313,10 @@ def join_fragments(pieces: Sequence[Buffer]) -> bytes:
 
 
 def fragments(data: bytes, size_max: int) -> list[bytes]:
-    """A message of 1.2 cut into pieces of at most `size_max` octets each; alone if it is no larger."""
+    """Cut a message of GIOP 1.2 into pieces of at most `size_max` octets each; one piece if it is no larger."""
     if size_max < 2 * FRAGMENT_HEAD:
         raise UsageError(f"A fragment has at least {2 * FRAGMENT_HEAD} octets, not {size_max}.")
-    size_max &= ~7  # All pieces but the last are a multiple of 8 long, so that alignment goes on.
+    size_max &= ~7  # All pieces but the last are a multiple of 8 long, which preserves alignment.
     if len(data) <= size_max:
         return [data]
     header = read_header(data)
@@ -337,14 +337,14 @@ def fragments(data: bytes, size_max: int) -> list[bytes]:
 
 
 def put_failure(encoder: Encoder, failure: SystemFailure) -> None:
-    """The body of a Reply that brings a system exception."""
+    """Write the body of a Reply with a system exception."""
     encoder.string(failure.exception_id)
     encoder.ulong(failure.minor)
     encoder.ulong(failure.completed)
 
 
 def get_failure(decoder: Decoder) -> SystemFailure:
-    """The system exception that a Reply brings."""
+    """Read the system exception in the body of a Reply."""
     failure = SystemFailure(decoder.string(), decoder.ulong(), decoder.ulong())
     if failure.completed > 2:
         raise WireError("malformed", f"completion status {failure.completed}")
@@ -352,7 +352,7 @@ def get_failure(decoder: Decoder) -> SystemFailure:
 
 
 def put_tagged(encoder: Encoder, items: Sequence[Tagged]) -> None:
-    """A sequence of (number, octets): profiles, components, service contexts."""
+    """Write a sequence of (number, octets): profiles, components, service contexts."""
     encoder.ulong(len(items))
     for tag, data in items:
         encoder.ulong(tag)
@@ -360,7 +360,7 @@ def put_tagged(encoder: Encoder, items: Sequence[Tagged]) -> None:
 
 
 def get_tagged(decoder: Decoder) -> tuple[Tagged, ...]:
-    """A sequence of (number, octets)."""
+    """Read a sequence of (number, octets)."""
     return tuple(Tagged(decoder.ulong(), decoder.octets()) for _ in range(decoder.count(8)))
 
 
@@ -390,7 +390,7 @@ def _put_head(encoder: Encoder, message: GiopMessage, minor: int) -> None:
             if message.request_id is not None:
                 encoder.ulong(message.request_id)
         case _:
-            pass  # The header says it all.
+            pass  # The message is its header.
 
 
 def _put_body(encoder: Encoder, kind: Kind, body: BodyWriter | Buffer, minor: int) -> None:

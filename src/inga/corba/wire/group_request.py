@@ -1,15 +1,15 @@
 """Requests to a group: the GIOP 1.2 messages that MIOP carries.
 
-Only oneway operations, since nobody could say whose reply is meant; addressed by the group's profile, since a
-group has no object key; and in one piece, since MIOP cuts messages itself. Whatever else comes is refused, with
-the counter that goes up by it:
+They are oneway operations, since a caller could not tell which member's reply counts; addressed by the group's profile,
+since a group has no object key; and not in GIOP fragments, since MIOP fragments messages itself. Other messages are refused;
+the reason is the counter to increment:
 
     bad_giop          no GIOP message: too short, other magic, other version
-    bad_giop_size     its size is not that of the message
-    unsupported_giop  in pieces, or no Request
-    twoway_rejected   it expects an answer
-    bad_target        not addressed to a group, or not said which
-    bad_cdr           anything else in it cannot be read
+    bad_giop_size     the header announces another size than the message has
+    unsupported_giop  in GIOP fragments, or no Request
+    twoway_rejected   it expects a reply
+    bad_target        not addressed to a group, or by a profile without the group's identity
+    bad_cdr           anything else in it cannot be decoded
 """
 
 from functools import lru_cache
@@ -24,11 +24,11 @@ from inga.model.errors import WireError
 from inga.model.packet import Buffer
 
 PROFILE_KNOWN_MAX = 1 << 10
-"""Octets of a profile that is remembered: a few times of what one needs, since anybody can send larger ones."""
+"""Octets of the largest profile that is cached: several times what one needs. Anybody can send larger ones, which would fill the memory."""
 
 
 class GroupRequest(NamedTuple):
-    """An operation to be carried out by all members of a group; `arguments` stands at the first of them."""
+    """An operation for all members of a group to execute; `arguments` is a decoder at the first argument."""
 
     request_id: int
     group: GroupIdentity
@@ -52,7 +52,7 @@ def encode_request(
 
 
 def decode_request(message: Buffer) -> GroupRequest:
-    """The request that a message is. Anything else raises WireError with its counter, see above."""
+    """Decode a request to a group. Any other message raises WireError, whose reason is one of the counters above."""
     _check_header(message)
     try:
         _, request, arguments = giop.decode(message)
@@ -69,7 +69,7 @@ def _check_header(message: Buffer) -> None:
     try:
         header = giop.read_header(message)
     except WireError as error:
-        # A kind of message there is not; everything else says that it is no GIOP at all.
+        # `malformed`: a kind of message that does not exist. All other reasons mean that this is no GIOP at all.
         reason = "unsupported_giop" if error.reason == "malformed" else "bad_giop"
         raise WireError(reason, str(error)) from None
     if header.total != len(message):
@@ -96,13 +96,13 @@ def _group_in(profile: bytes) -> GroupIdentity:
 
 
 _known_group_in = lru_cache(maxsize=256)(_group_in)
-"""A profile is the same octets in every request of its sender."""
+"""Cached, since all requests of a sender contain the same profile."""
 
 
 class Oneway:
-    """One operation of one group whose only argument is octets: such requests differ in three numbers only.
+    """Encodes and recognises the requests for one operation of one group whose only argument is octets.
 
-    Who sends thousands of them makes the rest once, and knows them again by it.
+    Besides the argument, such requests differ in three numbers only: the rest is encoded once, and compared without parsing it.
     """
 
     def __init__(self, profile: Tagged, operation: str, *, little: bool = False) -> None:
@@ -127,7 +127,7 @@ class Oneway:
         return b"".join((self._begin, numbers, self._constant, self._length.pack(size), octets))
 
     def decode(self, message: Buffer) -> tuple[int, Buffer] | None:
-        """Number and argument of such a request; None if it is another one, or none at all."""
+        """Request id and argument of such a request; None for any other message."""
         whole = len(message)
         if whole < self._size or message[:8] != self._begin or message[self._at] != self._constant:
             return None

@@ -10,14 +10,15 @@
     20  U  unique id, the same in all fragments of a message
            zeros up to a multiple of 8, then the payload
 
-The numbers are in the byte order of the first flag. Senders disagree about the length and the zeros; `decode`
-takes all three forms there are. Our unique ids say who sent the message and which of the sender's packets its
-first fragment is, which is all ReMIOP needs to ask for a lost one: data packets stay plain MIOP.
+Numbers are in the byte order that flag 1 says. Implementations disagree whether the length counts the header and whether
+there are zeros; `decode` accepts all three forms in use. Our unique ids contain the sender and the number of its packet
+that is the first fragment, which is all that ReMIOP needs to request a lost packet: data packets stay plain MIOP.
 
-A control packet is fragment 0 of 2 of a message that is never completed, so that others ignore it. Its payload:
+A control packet is fragment 0 of 2 of a message that is never completed, so that receivers without ReMIOP ignore it. Its
+payload:
 
-    u32     0 NACK: these packets are missing here; 1 STATE: up to here nothing is missing
-    string  who says so, as a dotted quad
+    u32     0 NACK: its entries are missing packets; 1 STATE: its entries are numbers up to which nothing is missing
+    string  the sender of the control packet, as a dotted quad
     u32     entries, then for each: string sender, u64 number
 
 After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable Multicast in CORBA", section 5.
@@ -42,17 +43,17 @@ HEAD = 20
 """Octets before the unique id."""
 ID_MAX = 252
 ID_SIZE = 12
-"""Octets of our own ids: four more than a multiple of 8, so that nobody needs the zeros behind it."""
+"""Octets of our own ids: four more than a multiple of 8, so that the header needs no padding."""
 HEADER = HEAD + ID_SIZE
 LENGTH_MAX = 0xFFFF
 COUNT_MAX = 1 << 16
-"""Fragments of a message; a header that announces more is not worth a slot."""
+"""The most fragments of a message; a packet that announces more is refused."""
 PAYLOAD_MAX = 1440
-"""What is left of an Ethernet frame after IP, UDP and our header."""
+"""Octets that are left of an Ethernet frame after IP, UDP and our header."""
 
 SENDER_MAX = (1 << 32) - 1
 NUMBER_MAX = (1 << 49) - 1
-"""The largest number a unique id has room for."""
+"""The largest packet number that a unique id has room for."""
 
 CONTROL_ID = b"ReMIOP-ctrl\0"
 CONTROL_COUNT = 2
@@ -64,7 +65,7 @@ ENTRIES_MAX = 40
 QUAD_MAX = len("255.255.255.255")
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-"
-"""Six bits a character. An id never begins with more than its first four, hence never as a numbered one."""
+"""The characters of text ids, six bits each. An id begins with one of the first four, so it never looks like a numbered id."""
 
 _BIG_HEAD = Struct(">4sBBHIII")
 _LITTLE_HEAD = Struct("<4sBBHIII")
@@ -94,7 +95,7 @@ class MiopPacket:
 
 
 class ControlPacket(NamedTuple):
-    """What a member tells the group about packets: that it misses them, or that it has all up to them."""
+    """A NACK, which requests packets, or a STATE, which says up to which numbers its sender has all packets."""
 
     kind: int
     sender: int
@@ -131,8 +132,8 @@ def split(
 ) -> list[bytes]:
     """A message as datagrams, all but the last of them full.
 
-    With `length_includes_header` as PolyORB wants them: the length counts the header, and the stop flag means
-    that there are several fragments. Its ids are text: take one of `text_id`.
+    With `length_includes_header` they have PolyORB's form: the length counts the header, and the stop flag means
+    that there are several fragments. PolyORB takes ids for text: use one of `text_id`.
     """
     view = memoryview(message)
     size = len(view)
@@ -149,7 +150,7 @@ def split(
 
 
 def decode(data: Buffer, count_max: int = COUNT_MAX) -> MiopPacket:
-    """The fragment in a datagram. Anything else raises WireError with the counter that goes up by it.
+    """Decode the fragment in a datagram. Any other datagram raises WireError, whose reason is the counter to increment.
 
     The counters: short, bad_magic, bad_version, bad_id_length, bad_length, empty, bad_control_header,
     bad_number, too_large.
@@ -195,8 +196,8 @@ def _check_control_header(flags: int, number: int, count: int, unique_id: bytes)
 def numbered_id(sender: int, base: int) -> bytes:
     """The id of the message whose first fragment is the sender's packet `base`.
 
-    Seven bits to an octet, since some receivers take ids for text. The low half of the number comes first:
-    others look at eight octets only.
+    Each octet has seven bits, since some receivers treat ids as text. The low half of the number comes first, since
+    other receivers compare eight octets only.
     """
     assert 1 << 24 <= sender <= SENDER_MAX and 0 <= base <= NUMBER_MAX
     return _sender_part(sender) + bytes(
@@ -230,9 +231,9 @@ def read_id(unique_id: bytes) -> tuple[int, int] | None:
 
 
 def text_id(sender: int, base: int) -> bytes:
-    """An id for receivers that want text ending in NUL; to the others it is a foreign one.
+    """An id for receivers that expect text ending in NUL; for all others it is a foreign id.
 
-    It tells 2^30 packets of a sender apart.
+    It contains only the lowest 30 bits of `base`.
     """
     bits = sender << 30 | base & (1 << 30) - 1
     return "".join(_ALPHABET[bits >> shift & 63] for shift in range(60, -1, -6)).encode() + b"\0"
@@ -240,13 +241,13 @@ def text_id(sender: int, base: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def quad(sender: int) -> str:
-    """A sender as it is written in control packets."""
+    """A sender number as a dotted quad, as in control packets."""
     return f"{sender >> 24}.{sender >> 16 & 255}.{sender >> 8 & 255}.{sender & 255}"
 
 
 def read_quad(text: str) -> int | None:
-    """The sender that `quad` writes so; None for any other text."""
-    return _read_quad(text) if len(text) <= QUAD_MAX else None  # nothing longer is remembered
+    """The sender number of a dotted quad as `quad` writes it; None for any other text."""
+    return _read_quad(text) if len(text) <= QUAD_MAX else None  # the cache holds no longer texts
 
 
 @lru_cache(maxsize=1024)
@@ -254,7 +255,7 @@ def _read_quad(text: str) -> int | None:
     parts = text.split(".")
     if len(parts) != 4:
         return None
-    try:  # one by one: what is compiled mistakes an error of `map` for its end
+    try:  # one by one: compiled code mistakes an error inside `map` for its end
         a, b, c, d = int(parts[0]), int(parts[1]), int(parts[2]), int(parts[3])
     except ValueError:
         return None
@@ -281,9 +282,9 @@ def encode_control(control: ControlPacket, *, little: bool = False) -> bytes:
 
 
 def decode_control(fragment: MiopPacket, me: int = 0) -> ControlPacket:
-    """What a control packet says; `me` is who we are, and does not listen to itself.
+    """Decode a control packet. `me` is our own sender number: a packet of ours that was looped back is refused.
 
-    Anything else raises WireError with its counter: bad_cdr, bad_control, own_control.
+    Any other packet raises WireError, whose reason is the counter: bad_cdr, bad_control, own_control.
     """
     body = Decoder(fragment.payload, little=fragment.is_little, text="latin-1")
     try:

@@ -1,14 +1,14 @@
 """References to objects and to groups of them: IOR, their profiles and components, and corbaloc URLs.
 
-A reference is a type and a list of profiles, each of which says how to reach the object by one protocol. Two
-are known here, whatever else there is stays as it came:
+A reference is a type and a list of profiles, each of which says how to reach the object by one protocol. Two kinds
+are decoded here, all others are kept as they are:
 
     TAG_INTERNET_IOP  IIOP: version, host, port, object key, components (from version 1.1)
     TAG_UIPMC         MIOP: version, multicast address, port, components
 
 A group has no object key. Its identity is a component of its profiles, TAG_GROUP: domain, number and version of
-the group. A second component, TAG_GROUP_IIOP, names an object that answers requests for which a group cannot,
-and a profile of its own a gateway for those who cannot multicast. Each profile and component is an
+the group. A second component, TAG_GROUP_IIOP, names an object that answers requests which need a reply, since a group
+cannot, and an additional IIOP profile names a gateway for clients that cannot multicast. Each profile and component is an
 encapsulation, so each has a byte order of its own.
 
 As text a reference is `IOR:` and the encapsulation in hexadecimal, or a URL:
@@ -17,8 +17,8 @@ As text a reference is `IOR:` and the encapsulation in hexadecimal, or a URL:
     corbaloc:iiop:1.2@HOST:PORT/KEY
     corbaloc:ssliop:1.2@HOST:PORT/KEY             over TLS
 
-An object that is reached by TLS has its port for it in a component, TAG_SSL_SEC_TRANS, and port 0 in the profile if it is reached by
-nothing else. A component of ours says whose certificate the server has.
+The TLS port of an object is in a component, TAG_SSL_SEC_TRANS; the port in the profile is 0 if the object is reached by TLS only.
+A component of inga's own names the member whose certificate the server has.
 """
 
 import re
@@ -39,16 +39,16 @@ TAG_SSL_SEC_TRANS = 20
 TAG_GROUP = 39
 TAG_GROUP_IIOP = 40
 JACORB_GROUP_IIOP = 0
-"""Under this number JacORB keeps what others keep under TAG_GROUP_IIOP."""
+"""The number that JacORB uses in place of TAG_GROUP_IIOP."""
 
 MEMBER = 0x696E6702
-"""Our own component: the name of the member whose certificate the server has. Others pass over it."""
+"""inga's own component: the name of the member whose certificate the server has. Other ORBs ignore it."""
 
 MIOP_VERSION = (1, 0)
 IIOP_VERSION = (1, 2)
 GROUP_VERSION = (1, 0)
 CORBALOC_PORT = 2809
-"""Where an IIOP address without a port is."""
+"""The port of an IIOP address that names none."""
 GROUP_ID_MAX = (1 << 64) - 1
 REF_VERSION_MAX = (1 << 32) - 1
 
@@ -56,7 +56,7 @@ Version = tuple[int, int]
 
 
 class SecureTransport(NamedTuple):
-    """How to reach an object by TLS: the port, and what the server can do and asks for (Security::AssociationOptions)."""
+    """How to reach an object by TLS: the port, and what the server supports and requires (Security::AssociationOptions)."""
 
     port: int
     supports: int = 0x66
@@ -65,7 +65,7 @@ class SecureTransport(NamedTuple):
 
 
 class GroupIdentity(NamedTuple):
-    """What tells groups apart: requests are dispatched on all of it but `component_version`."""
+    """The identity of a group: requests are dispatched by all of it but `component_version`."""
 
     domain: str
     group_id: int
@@ -90,7 +90,7 @@ class Iiop:
 
     @property
     def secure(self) -> SecureTransport | None:
-        """The way by TLS, if there is one."""
+        """How to reach the object by TLS, if it can be."""
         return next((decode_secure(data) for tag, data in self.components if tag == TAG_SSL_SEC_TRANS), None)
 
     @property
@@ -110,7 +110,7 @@ class Uipmc:
 
     @property
     def group(self) -> GroupIdentity | None:
-        """The group that is there; None if the profile does not say."""
+        """The group at that address; None if the profile does not name it."""
         return _group_of(self.components)
 
     @property
@@ -124,7 +124,7 @@ class Uipmc:
                 try:
                     return decode_group_iiop(data)
                 except WireError:
-                    continue  # The number means something else to others.
+                    continue  # Other ORBs use this number for another component.
         return None
 
 
@@ -162,19 +162,19 @@ def encode_secure(way: SecureTransport, *, little: bool = False) -> Tagged:
 
 
 def decode_secure(data: Buffer) -> SecureTransport:
-    """What a TAG_SSL_SEC_TRANS component says."""
+    """Decode a TAG_SSL_SEC_TRANS component."""
     decoder = Decoder.encapsulation(data)
     supports, requires, port = decoder.ushort(), decoder.ushort(), decoder.ushort()
     return SecureTransport(port, supports, requires)
 
 
 def encode_member(name: str) -> Tagged:
-    """The component that says whose certificate the server has."""
+    """The component that names the member whose certificate the server has."""
     return Tagged(MEMBER, name.encode())
 
 
 def decode_member(data: Buffer) -> str:
-    """The name in such a component."""
+    """The name in a `MEMBER` component."""
     try:
         return bytes(data).decode()
     except UnicodeDecodeError:
@@ -182,7 +182,7 @@ def decode_member(data: Buffer) -> str:
 
 
 def encode_group(group: GroupIdentity, *, little: bool = False) -> Tagged:
-    """The component that says which group."""
+    """The component that identifies a group."""
     encoder = _begin(group.component_version, little)
     encoder.string(group.domain)
     encoder.ulonglong(group.group_id)
@@ -191,7 +191,7 @@ def encode_group(group: GroupIdentity, *, little: bool = False) -> Tagged:
 
 
 def decode_group(data: Buffer) -> GroupIdentity:
-    """The group in a TAG_GROUP component; a version that is not there is 0."""
+    """The group in a TAG_GROUP component; its version is 0 if absent."""
     decoder = Decoder.encapsulation(data, text=HEADER_TEXT)
     version = _version(decoder)
     domain, group_id = decoder.string(), decoder.ulonglong()
@@ -199,14 +199,14 @@ def decode_group(data: Buffer) -> GroupIdentity:
 
 
 def encode_group_iiop(body: Iiop, *, little: bool = False) -> Tagged:
-    """The component that says who answers for a group: the profile body as octets in an encapsulation."""
+    """The component that names the object that answers for a group: the profile body as octets in an encapsulation."""
     encoder = Encoder.encapsulation(little=little)
     encoder.octets(encode_iiop(body, little=little).data)
     return Tagged(TAG_GROUP_IIOP, encoder.data())
 
 
 def decode_group_iiop(data: Buffer) -> Iiop:
-    """The same from any of the forms that are written: some put the profile body there directly."""
+    """Decode a TAG_GROUP_IIOP component, also in the form of ORBs that put the profile body there directly."""
     decoder = Decoder.encapsulation(data)
     try:
         inner = decoder.octets()
@@ -284,7 +284,7 @@ def group_reference(
     group_iiop: Iiop | None = None,
     gateway: Iiop | None = None,
 ) -> Reference:
-    """The reference to a group, with an object that answers for it and a gateway, where there are such."""
+    """The reference to a group, with an object that answers for it and a gateway, if given."""
     named = encode_group(group)
     components = (named,) if group_iiop is None else (named, encode_group_iiop(group_iiop))
     profiles = [encode_uipmc(Uipmc(address, port, components))]
@@ -294,7 +294,7 @@ def group_reference(
 
 
 def put_reference(encoder: Encoder, reference: Reference) -> None:
-    """A reference inside something else: type and profiles."""
+    """Write a reference inside another CDR value: type and profiles."""
     text, encoder.text = encoder.text, HEADER_TEXT
     encoder.string(reference.type_id)
     encoder.text = text
@@ -302,7 +302,7 @@ def put_reference(encoder: Encoder, reference: Reference) -> None:
 
 
 def get_reference(decoder: Decoder) -> Reference:
-    """A reference inside something else."""
+    """Read a reference inside another CDR value."""
     text, decoder.text = decoder.text, HEADER_TEXT
     type_id = decoder.string()
     decoder.text = text
@@ -317,7 +317,7 @@ def to_ior(reference: Reference, *, little: bool = False) -> str:
 
 
 def read(text: str) -> Reference:
-    """The reference that `text` is, an IOR or a corbaloc URL; a UsageError says what is wrong with it."""
+    """Parse an IOR or a corbaloc URL; a UsageError says what is wrong with it."""
     text = text.strip()
     if text[:4].lower() == "ior:":
         return _read_ior(text[4:])
@@ -353,7 +353,7 @@ def _short(text: str) -> str:
 # corbaloc
 
 _ADDRESS = re.compile(r",(?=miop:|iiop:|ssliop:|:)")
-"""Between addresses: a comma may also stand in an object key."""
+"""The comma between two addresses; others may be part of an object key."""
 _VERSION = re.compile(r"(?:([0-9])\.([0-9])@)?(.*)", re.DOTALL)
 _MIOP = re.compile(
     r"([0-9])\.([0-9])-([^-/,;]+)-([0-9]{1,20})(?:-([0-9]{1,10}))?"
@@ -381,7 +381,7 @@ def _read_corbaloc(addresses: str) -> Reference:
             body = _read_iiop(rest, group)
             if protocol == "ssliop":
                 body = _by_tls(body)
-            if body.key:  # Addresses that share a key name it once, behind the last of them.
+            if body.key:  # Addresses may share a key, which only the last of them then has.
                 profiles += (encode_iiop(replace(each, key=body.key)) for each in (*keyless, body))
                 keyless = []
             else:
@@ -437,7 +437,7 @@ def _read_iiop(text: str, group: GroupIdentity | None) -> Iiop:
 def _object_key(text: str) -> bytes:
     try:
         return unquote_to_bytes(text)
-    except UnicodeEncodeError:  # octets of a command line that are no text
+    except UnicodeEncodeError:  # a command-line argument that is not valid text
         raise UsageError(f"corbaloc: {_short(text)} is no text; write its octets as %XX.") from None
 
 
@@ -473,19 +473,19 @@ def _multicast(ipv6: str | None, ipv4: str | None) -> str:
 
 
 def to_corbaloc(reference: Reference) -> str:
-    """The shortest URL that most parsers take; a UsageError where a URL cannot say it."""
+    """The shortest URL that most parsers accept; a UsageError if no URL can express the reference."""
     addresses = [_miop_url(each) for each in reference.multicast()]
     addresses += [_iiop_url(each) for each in reference.iiop()]
     if not addresses:
         raise UsageError("This reference has no profile that a corbaloc URL can name: write it as an IOR.")
     url = "corbaloc:" + ",".join(addresses)
-    if _named(read(url)) != _named(reference):  # of others: any octets can be a host, any number a port
+    if _named(read(url)) != _named(reference):  # other ORBs: any octets as host, any number as port
         raise UsageError(f"{_short(url)} would not name the same: a corbaloc URL cannot say this reference.")
     return url
 
 
 def _named(reference: Reference) -> tuple[list[Any], list[Any]]:
-    """What a URL says of a reference."""
+    """The parts of a reference that a URL expresses."""
 
     def where(body: Iiop | None) -> Any:
         return body and (body.host, body.port, body.key, body.version)
@@ -515,5 +515,5 @@ def _iiop_url(body: Iiop) -> str:
 
 
 def address_text(host: str, port: int) -> str:
-    """IPv6 goes in brackets, lest its colons be taken for the port's."""
+    """Host and port as text. An IPv6 address is put in brackets, since it contains colons."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

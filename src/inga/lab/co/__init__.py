@@ -9,7 +9,8 @@
     establishment how a group begins
     services      order by sender, causal order and total order, side by side
 
-Simulations run as Spark tasks; with `quick`, fewer of them, here unless a master was named. What is measured in seconds is measured here.
+Simulations run as Spark tasks; with `quick` there are fewer of them, and they run in this process unless a master was given.
+Measurements in seconds are made in this process or by processes on this machine.
 """
 
 from collections.abc import Sequence
@@ -32,19 +33,19 @@ from inga.pipeline.session import LOCAL
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 WINDOWS = (1, 2, 4)
 SPREADS = 5
-"""Random placements of members for unequal delays."""
+"""The number of random placements of members for unequal delays."""
 
 EXPECTED = {"remote confirm": 1.0, "remote acknowledge": 2.0, "own confirm": 2.0, "own acknowledge": 3.0}
-"""Units of R after acceptance; the paper says it of messages of others."""
+"""Units of R after acceptance; the paper has values only for messages of others."""
 
 HEADER = 84
 """Bytes of the paper's header in a group of eight."""
 CLOSE = 0.05
-"""How far off a published number still holds."""
+"""The relative deviation up to which a published number still holds."""
 
 
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
-    """All simulations, then tables, claims and a page."""
+    """Run all simulations; then write tables, claims and a page."""
     tasks = _tasks(quick)
     answers = simulate_all(play_task, tasks, progress, None if quick and master == LOCAL else master)
     found = dict(zip(tasks, answers, strict=True))
@@ -68,7 +69,7 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
 
 
 def play_task(task: Task) -> PlayedFigures:
-    """One simulation; runs wherever Spark puts it."""
+    """Run one simulation, wherever Spark schedules it."""
     return simulate_sending(task) if task.what == "sending" else simulate(task)
 
 
@@ -136,7 +137,7 @@ def _header(found: dict[Task, PlayedFigures]) -> Table:
 
 
 def judge(tables: dict[str, Table]) -> list[Claim]:
-    """The paper's claims, beside what was found."""
+    """Return the paper's claims beside the measurements."""
     return [
         *(_stage_claim(tables["stages"], *each) for each in _STAGES),
         _buffer_claim(tables["buffer"], "equal", "with equal delays"),
@@ -309,7 +310,7 @@ def _services_claim(table: Table) -> Claim:
     runs, *_ = by["TO"]
 
     def broken(name: str) -> list[bool]:
-        """By sender, in one order, causally, and with the answer first everywhere."""
+        """Return whether order by sender, one order and causal order are broken, and whether answers came first everywhere."""
         return [each > 0 for each in by[name][1:]]
 
     apart = (

@@ -1,4 +1,4 @@
-"""What one message costs and how long it takes, at the paper's load: everybody sends 512 bytes every 100 ms.
+"""Processing time and delay of a message at the paper's load: each member sends 512 bytes every 100 ms.
 
 Processing time is CPU time of the protocol for one message at one member, measured in this process over groups in
 virtual time, so that sockets and scheduling are not part of it. Delay is measured between real processes over
@@ -18,7 +18,7 @@ REPEAT = 5
 
 
 class Paced(PlayedGroup):
-    """Everybody sends at a steady pace, each at its own phase."""
+    """All members send at a steady rate, each with its own phase."""
 
     def __init__(self, members: int, messages: int) -> None:
         super().__init__(members, resend=10 * R, poll=10 * R)
@@ -42,7 +42,7 @@ class Paced(PlayedGroup):
 
 
 def processing(members: int, messages: int) -> float:
-    """Seconds of CPU for one message at one member, confirmations included: the median of some runs."""
+    """Return the seconds of CPU for one message at one member, confirmations included: the median of some runs."""
 
     def once() -> float:
         group = Paced(members, messages)
@@ -53,7 +53,7 @@ def processing(members: int, messages: int) -> float:
 
 
 def delay(members: int, messages: int) -> dict[str, float]:
-    """Of real processes: mean and median of the seconds from send to delivery, and CPU for one message."""
+    """Measure real processes: mean and median of the seconds from send to delivery, and CPU for one message."""
     port = free_ports(1, 2)[0]
     config = {
         "members": [f"member{i}" for i in range(members)],

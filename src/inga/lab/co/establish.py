@@ -1,18 +1,20 @@
-"""Establishing a group: from then on all know each other's first number and buffers, and the group has an identifier.
+"""Establishment of a group: afterwards all members know each other's first number and buffers, and the group has an identifier.
 
-The paper assumes it, and cites a procedure that it does not print. This is the least that does what the paper says of it, by the paper's own means:
-a member repeats an opening message with its first number (SEQ), its free buffers (BUF) and a proposal for the identifier, and with it whose openings it
-has heard. It *knows* the group when it has heard all; the largest proposal is the identifier (CID). It may send data when all are known to know it:
+The paper assumes it, and cites a procedure that it does not print. This is the smallest procedure that has the properties which
+the paper names, by the paper's own means: a member repeats an opening message with its first number (SEQ), its free buffers
+(BUF), a proposal for the identifier, and the members whose openings it has received. It *knows* the group when it has openings of
+all; the largest proposal is the identifier (CID). It may send data when it knows that all know the group:
 
-    established   two rounds: all have said that they have heard all
-    heard         one round, for comparison: a member sends data as soon as it has heard all. Its data comes to some that do not know what its
-                  first number is
+    established   two rounds: all have announced that they have the openings of all
+    heard         one round, for comparison: a member sends data as soon as it has the openings of all. Some receivers of its data do not
+                  know its first number yet
 
-Openings and data are lost by chance; openings are repeated until everybody may send. Data of an earlier group of the same members, whose numbers
-may be just the ones expected, arrives as well: the identifier is what tells it from data of this one. The first numbers are then those of a run of
-`theorems`, which goes by them as by ones.
+Openings and data are lost at random; openings are repeated until all members may send. Data of an earlier group of the same
+members, whose numbers may be just the expected ones, arrives as well: the identifier distinguishes it from data of this group. A
+run of `theorems` then begins with these first numbers instead of ones.
 
-The product does otherwise: greetings settle who is there, numbers begin at 1 in every view, and buffers are equal by agreed options.
+The product does otherwise: greetings settle which members are present, numbers begin at 1 in every view, and buffers are equal by
+agreed options.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,11 +31,11 @@ LOSS = 0.3
 AGAIN = 2.5
 """Units of R after which an opening is repeated: longer than an answer takes."""
 FIRST_MAX = 4
-"""First numbers are that small, so that data of an earlier group may well have one that is expected."""
+"""The highest first number: small, so that data of an earlier group often has an expected number."""
 
 
 class Opening(NamedTuple):
-    """What a member says of itself, and whose openings it has heard."""
+    """An opening message: the data of a member, and the members whose openings it has received."""
 
     src: int
     seq: int
@@ -60,15 +62,15 @@ class EstablishedGroup(Agenda):
         super().__init__()
         self._rng = Random(f"establish/{seed}")
         self._loss = loss
-        self._old = self._rng.randrange(100)  # the identifier of the group before
+        self._old = self._rng.randrange(100)  # the identifier of the earlier group
         self.said = [
             Opening(me, *self._first(), self._rng.randrange(100, 1000), frozenset()) for me in range(MEMBERS)
         ]
         self.known: list[dict[int, Opening]] = [{me: self.said[me]} for me in range(MEMBERS)]
-        self.began = [-1.0] * MEMBERS  # when each might send
+        self.began = [-1.0] * MEMBERS  # when each could send
         self.openings = 0
-        self.early = 0  # data that came to one that did not know its sender's first number
-        self.stale = 0  # data of the earlier group that was taken
+        self.early = 0  # data that reached a member which did not know all first numbers yet
+        self.stale = 0  # data of the earlier group that was accepted
 
     def run(self) -> None:
         for me in self.everybody:
@@ -78,12 +80,12 @@ class EstablishedGroup(Agenda):
         self.play()
 
     def cid(self, me: int) -> int | None:
-        """The identifier of the group, once this member knows it."""
+        """Return the identifier of the group, once this member knows the group."""
         known = self.known[me]
         return max(each.proposal for each in known.values()) if len(known) == MEMBERS else None
 
     def is_right(self) -> bool:
-        """Whether all know the same, and that is what each has said of itself."""
+        """Whether all members know the same, and it is what each has announced of itself."""
         truth = {me: each[1:4] for me, each in enumerate(self.said)}
         tables = [{src: each[1:4] for src, each in known.items()} for known in self.known]
         return tables == [truth] * MEMBERS and len({self.cid(me) for me in self.everybody}) == 1
@@ -92,7 +94,7 @@ class EstablishedGroup(Agenda):
         return self._rng.randint(1, FIRST_MAX), self._rng.randint(8, 64)
 
     def _open(self, me: int) -> None:
-        """Say it, and again until everybody may send."""
+        """Send the opening, and repeat it until all members may send."""
         if -1.0 in self.began:
             self._say(me)
             self.at(self.now + AGAIN, self._open, me)
@@ -111,7 +113,7 @@ class EstablishedGroup(Agenda):
         before = len(self.known[me])
         self.known[me][opening.src] = opening
         if before < MEMBERS == len(self.known[me]):
-            self._say(me)  # that we know the group is news to all
+            self._say(me)  # announces that we know the group
         if self.began[me] < 0 and self._may_send(me):
             self.began[me] = self.now
             cid = self.cid(me)
@@ -136,7 +138,7 @@ class EstablishedGroup(Agenda):
 
 
 class HeardGroup(EstablishedGroup):
-    """One round: whoever knows the group begins."""
+    """One round: a member that knows the group begins."""
 
     name = "heard"
 
@@ -147,9 +149,9 @@ class HeardGroup(EstablishedGroup):
 def establishment(
     seeds: Iterable[int], rules: Iterable[type[EstablishedGroup]] = (EstablishedGroup, HeardGroup)
 ) -> Table:
-    """By the rule of beginning: runs under loss; those in which somebody knew something wrong; first messages that came too early; data of an earlier
-    group that was taken; openings a member, and units of R until the last may send; the same without loss; pairs that numbers from there on order
-    wrongly."""
+    """Return, for each rule of when members begin: runs under loss; those with wrong tables; first messages that came too early;
+    data of the earlier group that was accepted; openings per member, and units of R until the last member may send; the same
+    without loss; pairs that numbers order wrongly from there on."""
     seeds = list(seeds)
     rows = []
     for rule in rules:
@@ -180,6 +182,6 @@ def _played(rule: type[EstablishedGroup], seed: int, loss: float) -> Established
 
 
 def _mistaken(seed: int, first: list[int]) -> int:
-    """Pairs whose precedence numbers tell wrongly in a group whose numbers begin there."""
+    """Return how many pairs the numbers order wrongly in a group that begins with these first numbers."""
     sent = LossyWorld(seed, waits=True, first=first).run(60)
     return sum(precedes(p, q) != ((p.src, p.seq) in q.past) for p, q in permutations(sent, 2))

@@ -1,4 +1,4 @@
-"""What one process of the delay measurement does."""
+"""One process of the delay measurement."""
 
 import asyncio
 from random import Random
@@ -12,7 +12,7 @@ from inga.runs.worker import WorkerLink
 
 
 async def paced(config: dict[str, Any], link: WorkerLink) -> None:
-    """Send at a steady pace, and note how old each message is when it comes. One machine has one clock."""
+    """Send at a steady rate, and measure the age of each message on delivery: all processes of a machine share its clock."""
     names = config["members"]
     me, messages, interval = config["me"], config["messages"], config["interval"]
     async with join(

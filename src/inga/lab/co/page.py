@@ -1,4 +1,4 @@
-"""The evaluation of CO for people: as text, and as one page with its figures."""
+"""The evaluation of CO for people: as text, and as one page with figures."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,13 @@ _CAPTIONS = {
 
 
 def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
-    """For a person at a terminal."""
+    """Return the evaluation as text for a terminal."""
     parts = [f"{name}: {_CAPTIONS[name]}\n{_plain(table)}\n" for name, table in tables.items()]
     return "\n".join([*parts, *evaluation.verdicts(claims)])
 
 
 def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
-    """One page that needs nothing else."""
+    """Return the page, which needs no other files."""
     lead = (
         "A message carries the number that its sender expects next from every "
         "member. What the paper derives from that, and what this program measures of its own implementation."

@@ -1,6 +1,6 @@
-"""Groups of the CO recipe in virtual time, without loss and without pauses, for measuring what the paper derives.
+"""Groups of the CO recipe in virtual time, without loss and without pauses, to measure what the paper derives.
 
-Links have fixed delays, applications follow a rule instead of chance, and every step of every message is kept as
+Links have fixed delays, applications send by a fixed rule, and every step of every message is kept as
 a row. One unit of time is R, the delay between the members furthest apart.
 """
 
@@ -28,7 +28,7 @@ SIZE = 512
 """Bytes of a message, as in the paper."""
 
 MACHINES = {"printed": PrintedCo, "eager": CoMachine}
-"""By the name of what a member knows of itself."""
+"""Machines by the name of their rule of self-knowledge: when a member counts its own acceptance of messages."""
 
 Delay = Callable[[int, int], float]
 
@@ -38,7 +38,7 @@ def equal(source: int, target: int) -> float:
 
 
 def unequal(seed: int) -> Delay:
-    """One-way delays between a tenth of R and R, the same each time."""
+    """Return random one-way delays between a tenth of R and R, the same for each call with a seed."""
 
     def delay(source: int, target: int) -> float:
         return R * Random(f"{seed}/{source}/{target}").uniform(0.1, 1.0)
@@ -47,7 +47,7 @@ def unequal(seed: int) -> Delay:
 
 
 class PlayedGroup(Stacks):
-    """Members over links without loss. A subclass says when they send."""
+    """Members over links without loss. A subclass decides when they send."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PlayedGroup(Stacks):
         **protocol: Any,
     ) -> None:
         self.n = members
-        self.headers: list[int] = []  # bytes of data packets that are not the message
+        self.headers: list[int] = []  # bytes of data packets besides the message
         self.pdus = {"data": 0, "control": 0}
         view = View.of(*member_names(members), recipe="co")
         self.traces = [MemoryTrace(me, members) for me in range(members)]
@@ -72,7 +72,7 @@ class PlayedGroup(Stacks):
         self._delay = delay
 
     def run(self) -> None:
-        """From the first sends until nobody has anything to say."""
+        """Run from the first sends until nothing more is sent."""
         for member in range(self.n):
             self.turn(member)
         self.play()
@@ -82,7 +82,7 @@ class PlayedGroup(Stacks):
         raise NotImplementedError
 
     def expected(self, member: int) -> list[int]:
-        """What a member expects next from each."""
+        """Return the number that a member expects next from each member."""
         order = self.stacks[member].layer("co")
         assert isinstance(order, Co)
         return order.machine.expected
@@ -99,13 +99,13 @@ class PlayedGroup(Stacks):
     def leaves(self, member: int, data: bytes) -> None:
         if data[3] == DATA:
             self.pdus["data"] += 1
-            self.headers.append(len(data) - SIZE - 1)  # one byte says that it is one message
+            self.headers.append(len(data) - SIZE - 1)  # one byte marks a single message
         else:
             self.pdus["control"] += 1
 
 
 class Rounds(PlayedGroup):
-    """Each member sends when it has heard from all: the paper's steady state."""
+    """Each member sends when it has received a message of every other: the paper's steady state."""
 
     def __init__(self, members: int, rounds: int, **protocol: Any) -> None:
         super().__init__(members, confirm_delay=100 * R, confirm_every=0, **protocol)
@@ -122,7 +122,7 @@ class Rounds(PlayedGroup):
 
 
 class Saturated(PlayedGroup):
-    """Each member has always something to send: windows decide."""
+    """Each member always has something to send: the windows decide when."""
 
     def __init__(self, members: int, window: int, messages: int, delay: Delay, **protocol: Any) -> None:
         capacity = 64 * window * members
@@ -145,7 +145,7 @@ class Saturated(PlayedGroup):
 
 
 class Talkers(Rounds):
-    """Only two members speak, in rounds; the others listen."""
+    """Only two members send, in rounds; the others only receive."""
 
     def wants_to_send(self, member: int) -> bool:
         if (
@@ -160,7 +160,7 @@ class Talkers(Rounds):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One simulation; what it is decides which fields mean something."""
+    """One simulation; `what` decides which other fields matter."""
 
     what: str  # stages, buffer, header, sending
     members: int
@@ -175,14 +175,14 @@ PlayedFigures = dict[str, float]
 
 
 def simulate(task: Task) -> PlayedFigures:
-    """Play one task; runs wherever Spark puts it."""
+    """Run one task, wherever Spark schedules it."""
     if task.what == "stages":
         return _stages(task)
     return _buffer(task) if task.what == "buffer" else _header(task)
 
 
 def _stages(task: Task) -> PlayedFigures:
-    """How long after its acceptance a message is confirmed and acknowledged, in units of R."""
+    """Measure how long after its acceptance a message is confirmed and acknowledged, in units of R."""
     rounds = 12
     group = Rounds(task.members, rounds, self_knowledge=task.self_knowledge)
     group.run()
@@ -202,7 +202,7 @@ def _stages(task: Task) -> PlayedFigures:
 
 
 def _buffer(task: Task) -> PlayedFigures:
-    """Messages of others received between acceptance and acknowledgement, at most."""
+    """Measure how many messages of others are received between acceptance and acknowledgement, at most."""
     messages = 30 * task.window
     delay = equal if task.delays == "equal" else unequal(task.seed)
     group = Saturated(task.members, task.window, messages, delay, self_knowledge=task.self_knowledge)
@@ -221,7 +221,7 @@ def _buffer(task: Task) -> PlayedFigures:
 
 
 def _header(task: Task) -> PlayedFigures:
-    """Mean bytes of a data packet that are not its message."""
+    """Measure the mean bytes of a data packet besides its message."""
     kind = Rounds if task.delays == "all talk" else Talkers
     group = kind(task.members, 64, self_knowledge="eager")
     group.run()

@@ -1,6 +1,6 @@
-"""Self-knowledge as the paper prints it: a member knows what it has accepted only once it has said so.
+"""Self-knowledge as the paper prints it: a member counts what it has accepted itself only once it has announced it.
 
-Its own entries rise when it sends or confirms, and a sender's own word is needed for its own messages. That gives
+Its own entries rise when it sends or confirms, and a sender's own report is needed for its own messages, too. This gives
 the tables of the paper's examples, and confirms later than the protocol as we use it; both are sound.
 """
 
@@ -8,7 +8,7 @@ from inga.layers.co.machine import CoMachine
 
 
 class PrintedCo(CoMachine):
-    """CO that counts its own word when it is spoken."""
+    """CO that counts a member's own acceptances when it announces them."""
 
     def _is_needed(self, sender: int, reporter: int) -> bool:
         return True
@@ -22,7 +22,7 @@ class PrintedCo(CoMachine):
         super()._confirm(to, poll=poll)
 
     def _know_ourselves(self) -> None:
-        """K1: what we are about to tell others, we know as well."""
+        """K1: raise our own entries to what we are about to announce to others."""
         for k, number in enumerate(self.expected):
             super()._have_accepted(k, number)
         if self._raised:

@@ -1,10 +1,10 @@
-"""When a member that has nothing to send says what it has received: by the paper's rule, by ours, and at every receipt.
+"""When a member that has nothing to send confirms what it has received: by the paper's rule, by ours, and at every receipt.
 
-    each receipt       whatever comes is answered at once, which the paper warns of
-    printed            when a message of every other member has come since it last sent something, or some time after it did
-    ours               some time after it accepted something, unless data has said it by then; at once after half a window of one sender
+    each receipt       every message is confirmed at once, which the paper warns of
+    printed            when a message of every other member has arrived since the member last sent something, or some time after it did
+    ours               some time after it accepted something, unless data has confirmed it by then; at once after half a window of one sender
 
-The paper speaks of messages, whether they carry data or not; here data leaves when the application has some, and the rules decide on
+The paper's rule is about all messages, with or without data; here data leaves when the application has some, and the rules decide on
 confirmations. Everything else is the protocol itself.
 """
 
@@ -18,14 +18,15 @@ from inga.layers.co.machine import CONFIRM, CoMachine
 from inga.layers.machine import ALL
 
 SENT = 6
-"""Messages of each member that talks."""
+"""Messages of each member that sends."""
 APART = {"one talks": 8 * R, "all talk": R / 2}
-"""Seconds between two messages of a member: enough for all that one of them causes, and so few that there is always something to ride on."""
+"""Seconds between two messages of a member: enough for everything that a message causes; so few that confirmations can always be
+piggybacked on data."""
 CONFIRM_DELAY = R
 
 
 class ConfirmsAtOnce(CoMachine):
-    """Says what it has received whenever something comes that it has not said."""
+    """Confirms whenever something arrives that it has not confirmed."""
 
     def confirm_now(self) -> None:
         if self.dirty:
@@ -34,7 +35,7 @@ class ConfirmsAtOnce(CoMachine):
 
 
 class ConfirmsAll(CoMachine):
-    """Speaks when it has heard all others since it last spoke, or some time after it did."""
+    """Confirms when it has received from all others since it last sent, or some time after it did."""
 
     def confirm_now(self) -> None:
         if self.dirty and all(self.accepted_since.get(other) for other in self.others):
@@ -59,7 +60,7 @@ RULES: dict[str, type[CoMachine]] = {
 
 
 class TalkingGroup(PlayedGroup):
-    """The first of the members talk, each at its own phase; the others listen."""
+    """The first `talkers` members send, each with its own phase; the others only receive."""
 
     def __init__(self, members: int, talkers: int, apart: float, **protocol: Any) -> None:
         super().__init__(members, confirm_delay=CONFIRM_DELAY, **protocol)
@@ -79,7 +80,7 @@ class TalkingGroup(PlayedGroup):
 
 
 def simulate_sending(task: Task) -> PlayedFigures:
-    """Packets for each message, whether data or confirmations, and the mean time until others have acknowledged it, in units of R."""
+    """Measure packets per message, data and confirmations, and the mean time until others have acknowledged it, in units of R."""
     talkers = 1 if task.delays == "one talks" else task.members
     group = TalkingGroup(task.members, talkers, APART[task.delays], machine=RULES[task.rule])
     group.run()

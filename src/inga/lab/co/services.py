@@ -1,18 +1,20 @@
 """The paper's three services side by side: by sender (LO), causal (CO), and one order for all (TO).
 
-Four members talk at random over links that keep their order and lose nothing; now and then one answers what was just delivered to it. What truly
-precedes what is kept as plain sets. The services are the smallest protocols that give no more than their name says:
+Four members send at random over links that are FIFO and lose nothing; now and then a member answers a message that was just
+delivered to it. True precedence is kept as plain sets. The services are the smallest protocols that guarantee no more than their
+name says:
 
-    LO              deliver what comes
-    CO              deliver it when all that its vector names was delivered
-    TO              the destinations agree on a place: each proposes one behind all that it knows of, the sender takes the last of these
-                    and says so; a message is delivered when everything before it was
-    TO, own placed  the same, the sender being a destination of its own messages
+    LO              deliver each message on arrival
+    CO              deliver it when all messages that its vector names were delivered
+    TO              the destinations agree on a place: each proposes one after all that it knows, the sender chooses the last of these
+                    and announces it; a message is delivered when all before it were
+    TO, own placed  the same, with the sender as a destination of its own messages
 
-In TO everybody may see an answer before its question, although the answering member had the question delivered to it, nobody fails and
-nothing is lost: a member that is no destination of its own messages proposes no place for its answer, and so its answer may get one before
-the question, which it alone put that far back. Where members take their own messages at their place as well, this cannot be: the answer
-comes after the question at the member that gave it, and so everywhere.
+In TO all members may see an answer before its question, although the question was delivered at the answering member, no member
+fails and nothing is lost: a member that is not a destination of its own messages proposes no place for its answer, so the answer
+may get a place before the question, if that member alone proposed such a late place for the question. If members also deliver
+their own messages at their places, this is impossible: the answer comes after the question at the member that gave it, and so
+everywhere.
 """
 
 from collections.abc import Iterable
@@ -24,20 +26,20 @@ from inga.lab.experiments import Table
 
 MEMBERS, SPONTANEOUS, SENT_MAX = 4, 15, 30
 SENDS, ANSWERS = 0.3, 0.1
-"""The chances that a move is a send, and that a delivery is answered."""
+"""The probabilities that a move is a send, and that a delivery is answered."""
 
 TalkId = tuple[int, int]
-"""Who sent it, and which of theirs it is."""
+"""A message: its sender, and its number among the sender's messages."""
 
 
 class ServiceWorld:
-    """Members that talk, and what each of them had delivered. A subclass is a service."""
+    """Members that send, and the messages delivered at each. A subclass is a service."""
 
     name: ClassVar[str]
 
     def __init__(self, seed: int = 0) -> None:
         self.delivered: list[list[TalkId]] = [[] for _ in range(MEMBERS)]
-        self.past: dict[TalkId, frozenset[TalkId]] = {}  # of everything sent: what truly precedes it
+        self.past: dict[TalkId, frozenset[TalkId]] = {}  # by message: the messages that truly precede it
         self._known: list[set[TalkId]] = [set() for _ in range(MEMBERS)]
         self._rng = Random(seed)
         self._links: dict[tuple[int, int], list[tuple[str, TalkId, int]]] = {
@@ -46,7 +48,7 @@ class ServiceWorld:
         self._answers = ANSWERS
 
     def run(self) -> None:
-        """Some messages and their answers, until everything has come."""
+        """Send some messages and their answers, until everything has arrived."""
         left = SPONTANEOUS
         while True:
             busy = [link for link, waiting in self._links.items() if waiting]
@@ -59,7 +61,7 @@ class ServiceWorld:
                 return
 
     def send(self, me: int) -> TalkId:
-        """A message of this member to all others."""
+        """Let this member send a message to all others."""
         message = (me, 1 + sum(src == me for src, _ in self.past))
         self.past[message] = frozenset(self._known[me])
         self._known[me].add(message)
@@ -67,7 +69,7 @@ class ServiceWorld:
         return message
 
     def arrive(self, source: int, target: int) -> None:
-        """What was first on this link comes."""
+        """Let the first packet on this link arrive."""
         kind, message, number = self._links[source, target].pop(0)
         self._take(target, kind, message, number)
 
@@ -92,7 +94,7 @@ class ServiceWorld:
 
 
 class InSenderOrder(ServiceWorld):
-    """Links keep the order of each sender, and that is all."""
+    """Links keep the order of each sender, and nothing else orders messages."""
 
     name = "LO"
 
@@ -101,7 +103,7 @@ class InSenderOrder(ServiceWorld):
 
 
 class InCausalOrder(ServiceWorld):
-    """A message waits for what precedes it; its past stands for the vector that would name it."""
+    """A message waits for all that precede it; its past stands for the vector that would name them."""
 
     name = "CO"
 
@@ -122,16 +124,16 @@ class InCausalOrder(ServiceWorld):
 
 
 class InAgreedOrder(ServiceWorld):
-    """Places are agreed on by destinations, in two rounds: ABCAST of ISIS, without the sender among them."""
+    """Destinations agree on places in two rounds: ABCAST of ISIS, without the sender among the destinations."""
 
     name = "TO"
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
-        self._clock = [0] * MEMBERS  # behind everything that a member knows of
+        self._clock = [0] * MEMBERS  # the last place that each member knows of
         self._places: list[dict[TalkId, tuple[int, bool]]] = [
             {} for _ in range(MEMBERS)
-        ]  # and if it is final
+        ]  # (place, whether it is final)
         self._proposed: dict[TalkId, list[int]] = {}
 
     def _destinations(self, me: int) -> list[int]:
@@ -167,7 +169,7 @@ class InAgreedOrder(ServiceWorld):
 
 
 class OwnPlaced(InAgreedOrder):
-    """Members take their own messages as others do."""
+    """Members deliver their own messages at their places, like those of others."""
 
     name = "TO, own placed"
 
@@ -179,8 +181,8 @@ SERVICES: tuple[type[ServiceWorld], ...] = (InSenderOrder, InCausalOrder, InAgre
 
 
 def services(seeds: Iterable[int], worlds: Iterable[type[ServiceWorld]] = SERVICES) -> Table:
-    """By service: runs, and those in which a sender's order, the one order, or causality is broken somewhere; and in which an answer came before
-    its question at all common destinations, of which there were two at least."""
+    """Return, for each service: runs; those in which a sender's order, the one order, or causality is broken somewhere; and those
+    in which an answer came before its question at all common destinations, at least two."""
     seeds = list(seeds)
     rows = []
     for world in worlds:
@@ -194,7 +196,7 @@ def services(seeds: Iterable[int], worlds: Iterable[type[ServiceWorld]] = SERVIC
 
 
 def judged(run: ServiceWorld) -> tuple[int, int, int, int]:
-    """How many pairs of messages were out of each order."""
+    """Count the pairs of messages that break each order, and those whose answer came first everywhere."""
     places = [{message: at for at, message in enumerate(log)} for log in run.delivered]
     by_sender = one_order = causal = answer_first = 0
     for p, q in permutations(run.past, 2):

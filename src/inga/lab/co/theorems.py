@@ -1,9 +1,9 @@
-"""The CO paper's Theorems 1 and 2 on random runs, by what is printed and by the corrected acceptance.
+"""The CO paper's Theorems 1 and 2 on random runs, with acceptance as printed and as corrected.
 
-Theorem 1 says that numbers tell what precedes what; Theorem 2 that vectors rise along precedence as long as nobody lacks anything, so
-that where they do not, a message is lost. As printed, a member accepts a message as the next of its sender, whatever else
-that names; corrected, it waits for what is named. Members send and receive in any order over links that lose copies, which
-come again later. What truly precedes what is kept as plain sets beside the numbers.
+Theorem 1 says that numbers determine precedence; Theorem 2 that vectors rise along precedence as long as no member lacks a message, so
+that a message is lost if they do not. As printed, a member accepts a message as the next of its sender, whatever other messages
+it names; as corrected, the message waits for these. Members send and receive in any order over links that lose copies, which
+are sent again later. True precedence is kept as plain sets beside the numbers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,44 +17,44 @@ MEMBERS, LOSS = 4, 0.25
 
 
 class PaperMessage(NamedTuple):
-    """A message as the paper has it, and what the numbers do not show."""
+    """A message as in the paper, and the truth that its numbers may not show."""
 
     src: int
     seq: int
     ack: tuple[int, ...]
-    past: frozenset[tuple[int, int]]  # all that truly precedes it
-    lacked: bool  # whether its sender lacked something of that
+    past: frozenset[tuple[int, int]]  # all messages that truly precede it
+    lacked: bool  # whether its sender lacked one of these
 
 
 def precedes(p: PaperMessage, q: PaperMessage) -> bool:
-    """Theorem 1, by numbers alone."""
+    """Whether p precedes q according to Theorem 1, by numbers alone."""
     return p.seq < q.seq if p.src == q.src else p.seq < q.ack[p.src]
 
 
 def reveals_loss(p: PaperMessage, q: PaperMessage) -> bool:
-    """Theorem 2, turned round: whether p precedes q, and their vectors say that the sender of q lacked something."""
+    """Theorem 2, reversed: whether p precedes q, and their vectors show that the sender of q lacked a message."""
     rises = all(a <= b for a, b in zip(p.ack, q.ack, strict=True))
     return precedes(p, q) and not (rises and (p.src == q.src or p.ack[p.src] < q.ack[p.src]))
 
 
 class LossyWorld:
-    """Members that talk at random."""
+    """Members that send at random over links that lose copies."""
 
     def __init__(self, seed: int, *, waits: bool, first: Sequence[int] = (1,) * MEMBERS) -> None:
-        """`waits`: acceptance waits for what a message names. `first` are the numbers with which members begin."""
+        """`waits`: acceptance waits for the messages that a message names. `first` are the numbers with which members begin."""
         self.sent: list[PaperMessage] = []
         self._waits = waits
         self._rng = Random(seed)
         self._expected = [list(first) for _ in range(MEMBERS)]
         self._known: list[set[tuple[int, int]]] = [
             set() for _ in range(MEMBERS)
-        ]  # accepted, or in the past of that
+        ]  # accepted, or in the past of accepted messages
         self._has: list[set[tuple[int, int]]] = [set() for _ in range(MEMBERS)]  # accepted
         self._early: list[list[PaperMessage]] = [[] for _ in range(MEMBERS)]
         self._under_way: list[tuple[int, PaperMessage]] = []
 
     def run(self, moves: int) -> list[PaperMessage]:
-        """What was sent."""
+        """Make so many random moves, and return the messages that were sent."""
         for _ in range(moves):
             if not self._under_way or self._rng.random() < 0.25:
                 self._send(self._rng.randrange(MEMBERS))
@@ -95,8 +95,8 @@ class LossyWorld:
 
 
 def theorems(seeds: Iterable[int], moves: int = 120) -> Table:
-    """By the rule of acceptance: pairs, those that Theorem 1 orders wrongly or not, those in which Theorem 2 reveals a loss, wrongly
-    among them, and messages whose sender lacked something."""
+    """Return, for each rule of acceptance: pairs; those whose precedence Theorem 1 gets wrong; those in which Theorem 2 reveals a
+    loss, and those of them in which there was none; messages whose sender lacked another."""
     seeds = list(seeds)
     rows = []
     for rule, waits in (("printed", False), ("corrected", True)):

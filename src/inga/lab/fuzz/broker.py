@@ -1,4 +1,4 @@
-"""CORBA: values of every type of IDL, GIOP messages and how they come in a stream, MIOP and ReMIOP, references, captures."""
+"""CORBA: values of every IDL type, GIOP messages and streams of them, MIOP and ReMIOP, references, captures."""
 
 import dataclasses
 import enum
@@ -67,7 +67,7 @@ class Outer:
 
 @cache
 def _types() -> list[tuple[IdlType, Any]]:
-    """Each type of IDL with a value of it."""
+    """Return every IDL type with a value of it."""
     inner = Inner(True, -(1 << 62), Colour.BLUE)
     outer = Outer("name", [inner, inner], b"octets", "wide \U0001f600", _references()[0], 0.5)
     hints: list[tuple[Any, Any]] = [
@@ -80,7 +80,7 @@ def _types() -> list[tuple[IdlType, Any]]:
 
 
 def _values() -> list[FuzzSample]:
-    """Which type, in one octet, the byte order in the next, and the value."""
+    """Make samples: one octet for the type, one for the byte order, then the value."""
     found = []
     for number, (kind, value) in enumerate(_types()):
         for little in (False, True):
@@ -111,7 +111,7 @@ def _typed_again(result: tuple[int, Any]) -> tuple[int, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """By what values are compared: also those of which some are not equal to themselves."""
+    """Convert a value for comparison, so that NaN equals NaN."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [_plain(getattr(value, each.name)) for each in dataclasses.fields(value)]
     return [*map(_plain, value)] if isinstance(value, list | tuple) else fields_of(value)
@@ -121,7 +121,7 @@ def _plain(value: Any) -> Any:
 
 
 def _messages() -> list[tuple[giop.GiopMessage, int]]:
-    """Every message with the oldest version that has it."""
+    """Return every kind of message, with the oldest minor version that has it."""
     contexts = (Tagged(giop.CODE_SETS, b"\0\0\0\0\x05\1\0\1\0\1\1\t"), Tagged(9, b"x"))
     reference = _references()[0]
     return [
@@ -168,7 +168,7 @@ def _words(out: Encoder) -> None:
 
 
 def _giop_fields(data: bytes, start: int = 0) -> list[Field]:
-    """The header, then numbers on their boundaries in its byte order."""
+    """Find the fields of the header, then aligned numbers in its byte order."""
     form = Form.LITTLE if data[start + 6] & 1 else Form.BIG
     header = [Field(start + at, start + at + 1, Form.BIG) for at in range(4, 8)]
     return header + [
@@ -198,7 +198,7 @@ def _giop_same(result: tuple[giop.Header, giop.GiopMessage, bytes]) -> Any:
 
 
 def _streams() -> list[FuzzSample]:
-    """How many octets come at a time, in one octet, then several messages."""
+    """Make samples: one octet for how many octets arrive at a time, then several messages."""
     rng, known = Random(2), _giop_messages()
     return [
         sample(
@@ -235,7 +235,7 @@ def _read_stream(octets: bytes) -> list[bytes]:
 
 @interface("IDL:fuzz/Desk:1.0")
 class Desk:
-    """An object whose operations take and give something of every kind."""
+    """An object whose operations take and return values of many types."""
 
     def add(self, values: list[Long]) -> Long:
         return sum(values) % 1000
@@ -284,7 +284,7 @@ def _requests() -> list[FuzzSample]:
 
 
 def _serve(octets: bytes) -> Any:
-    """What a server does with a message that came over a connection."""
+    """Process a message as a server does that received it over a connection."""
     decoded = giop.decode(octets)
     if isinstance(decoded.message, giop.LocateRequest):
         return _broker().locate(decoded)
@@ -295,7 +295,7 @@ def _serve(octets: bytes) -> Any:
         return call
     try:
         result = call.call()
-    except Exception as error:  # of the object itself
+    except Exception as error:  # raised by the object itself
         return call.failed(error)
     return call.returned(result)
 
@@ -324,7 +324,7 @@ def _read_group_request(octets: bytes) -> tuple[GroupRequest, Any]:
 
 
 def _datagrams() -> list[FuzzSample]:
-    """Fragments in all three forms, control packets, and what groups sent in virtual time."""
+    """Make samples: MIOP packets with both forms of ids, control packets, and datagrams of groups in virtual time."""
     message = encode_request(3, PROFILE, "tell", lambda out: out.octets(bytes(200)))
     found = []
     for little in (False, True):
@@ -417,7 +417,7 @@ def _encapsulated_fields(data: bytes) -> list[Field]:
 
 
 def _read_reference(octets: bytes) -> Reference:
-    """As a word of a command line, which may hold octets that are no text."""
+    """Read a reference as an argument of a command line, which may have octets that are not valid text."""
     found = references.read(octets.decode("utf-8", "surrogateescape"))
     assert text_of(describe(found))
     return found
@@ -428,7 +428,7 @@ def _read_ior(octets: bytes) -> Reference:
 
 
 def _reference_again(found: Reference) -> Reference:
-    """As an IOR; and a URL, where there is one, can be read and says itself again."""
+    """Encode a reference as an IOR and read that. If it has a URL, check that the URL can be read and gives the same URL again."""
     try:
         url = references.to_corbaloc(found)
     except (UsageError, WireError):
@@ -442,7 +442,7 @@ def _reference_again(found: Reference) -> Reference:
 
 
 def _captures() -> list[FuzzSample]:
-    """Both formats, all link layers, both versions of IP, MIOP in datagrams and GIOP in segments."""
+    """Make samples: captures in both formats, with all link layers, both versions of IP, MIOP in datagrams and GIOP in TCP segments."""
     source, target, source6, target6 = ("127.0.0.1", 4000), ("225.6.7.8", 99), ("::1", 4000), ("ff01::10", 99)
     payloads = [each.octets for each in _datagrams()[:12]]
     frames = [pcap.record(1.5, source, target, each)[16:] for each in payloads[:8]]
@@ -466,7 +466,7 @@ def _captures() -> list[FuzzSample]:
 
 
 def _pieces(frame: bytes, offset: int, more: bool) -> bytes:
-    """A piece of a datagram of IPv4."""
+    """Return a frame with a fragment of an IPv4 datagram."""
     ip = bytearray(frame[14:34])
     ip[6:8] = (more << 13 | offset).to_bytes(2)
     ip[2:4] = (28).to_bytes(2)
@@ -474,7 +474,7 @@ def _pieces(frame: bytes, offset: int, more: bool) -> bytes:
 
 
 def _segment(frame: bytes, sequence: int, payload: bytes, flags: int = 16) -> bytes:
-    """TCP over IPv4."""
+    """Return a frame with a TCP segment over IPv4."""
     ip = bytearray(frame[14:34])
     ip[9] = 6
     ip[2:4] = (40 + len(payload)).to_bytes(2)

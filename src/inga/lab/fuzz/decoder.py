@@ -1,10 +1,10 @@
-"""What a decoder promises, and whether it keeps that for given octets.
+"""The promises of a decoder, and the judge of whether it keeps them for given octets.
 
-errors    whatever the octets are, it raises nothing but the errors that it documents
-time      of one decoding grows with the octets, and no faster; measured in time of the processor, and again before it
-          counts, so that a busy machine accuses nobody
-memory    the same; measured for a few, and bounded for all
-stable    what it accepts can be encoded, and decoding that gives the same
+errors    for any octets it raises only the errors that it documents
+time      of one decoding is at most linear in the number of octets; measured in processor time, and repeated before it
+          counts, so that a busy machine causes no false findings
+memory    likewise; measured for a few seeds, and bounded for all
+stable    what it accepts can be encoded, and decoding that gives an equal result
 """
 
 import tracemalloc
@@ -20,32 +20,33 @@ from inga.lab.fuzz.mutate import FuzzSample, Mend, Mutator
 from inga.model.errors import WireError
 
 SECONDS = 0.03
-"""What any decoding may take: many times of what a pause of the garbage collection does."""
+"""Seconds that any decoding may take: many times a pause of garbage collection."""
 
 OCTET_SECONDS = 3e-6
-"""And for each octet more, where the table says nothing else."""
+"""Seconds that it may take in addition for each octet, unless `DECODERS` has another value."""
 
 MEMORY = 1 << 18
 """Bytes that any decoding may use at the same time."""
 
 OCTET_MEMORY = 256
-"""And for each octet more: an empty list of two octets is an object of 72 bytes."""
+"""Bytes that it may use in addition for each octet: an empty list, encoded in two octets, is an object of 72 bytes."""
 
 REPEATS = 3
-"""How often something has to be slow."""
+"""The number of repetitions that must all be slow before slowness counts."""
 
 WEIGHT = 1000
+"""The weight of most decoders."""
 
 
 class BrokenPromise(NamedTuple):
-    """A promise that is broken. Two of the same kind are taken for the same fault."""
+    """A promise that is broken. Two of the same kind count as the same fault."""
 
     kind: str
     text: str
 
 
 class DecoderOutcome(NamedTuple):
-    """What became of some octets."""
+    """The outcome of decoding some octets."""
 
     is_accepted: bool
     finding: BrokenPromise | None = None
@@ -53,22 +54,22 @@ class DecoderOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class FuzzedDecoder:
-    """One decoder, the samples that it begins with, and what it promises."""
+    """One decoder, the samples to mutate, and its promises."""
 
     name: str  # FAMILY or FAMILY/PART
-    make: Callable[[], Sequence[FuzzSample]]  # of the product's own encoders
+    make: Callable[[], Sequence[FuzzSample]]  # makes the samples, by inga's own encoders
     decode: Callable[[bytes], Any]
-    errors: tuple[type[Exception], ...] = (WireError,)  # documented
+    errors: tuple[type[Exception], ...] = (WireError,)  # those that it documents
     again: Callable[[Any], Any] | None = (
-        None  # encode a result and decode that: where it is promised to be the same
+        None  # encodes a result and decodes that, if the decoder promises an equal result
     )
-    same: Callable[[Any], Any] = lambda result: result  # by what results are compared
+    same: Callable[[Any], Any] = lambda result: result  # converts results for comparison
     mend: Mend | None = None
-    weight: int = WEIGHT  # share of all runs: less for what is slow
+    weight: int = WEIGHT  # share of all runs: less for slow decoders
     seconds: float = SECONDS
     octet_seconds: float = OCTET_SECONDS
     memory: int | None = (
-        MEMORY  # None: it is not Python's own, and threads of others use it, so that it is not measured
+        MEMORY  # None: not measured, since a library allocates memory outside of Python, in threads of its own
     )
 
     @property
@@ -87,14 +88,14 @@ class FuzzedDecoder:
         return self.seconds + self.octet_seconds * len(octets)
 
     def judge(self, octets: bytes, *, measured: bool = False) -> DecoderOutcome:
-        """Decode, and say what is wrong with how that went; with its memory `measured`, which takes long."""
+        """Decode octets, and judge that. `measured`: measure memory, too, which takes long."""
         before = thread_time()
         is_accepted = True
         try:
             result = self.decode(octets)
         except self.errors:
             is_accepted, result = False, None
-        except Exception as error:  # whatever else is raised is a find
+        except Exception as error:  # any other exception is a finding
             return DecoderOutcome(False, _raised(error))
         seconds = thread_time() - before
         if seconds > self.seconds_max(octets) and (finding := self._slow(octets)):
@@ -138,7 +139,7 @@ class FuzzedDecoder:
         assert self.again is not None
         try:
             other = self.again(result)
-        except Exception as error:  # also one that is documented: of what was accepted nothing may be refused
+        except Exception as error:  # also one that is documented: what was accepted must be accepted again
             kind, text = _raised(error)
             return BrokenPromise(f"unstable: {kind}", text)
         if self.same(other) != self.same(result):

@@ -1,4 +1,4 @@
-"""Files that others may have written: traces, the log of a tap, and logs of other systems."""
+"""Files that other programs may have written: traces, the log of a tap, and logs of other systems."""
 
 import atexit
 import dataclasses
@@ -27,21 +27,21 @@ from inga.trace.writer import TraceWriter
 
 PROCESSES = 3
 WINDOWS = 1 << 25
-"""Bytes that readers of text use for what they read at a time, however short it is."""
+"""Bytes of the buffers of readers of text, which are as large for short texts."""
 
 ROWS = 6
 
 
 @cache
 def _scratch() -> Path:
-    """Where files are made; it goes with the process that asked first."""
+    """Return the directory for all files. It is removed when the process ends that called this first."""
     made = tempfile.TemporaryDirectory(prefix="inga-fuzz-")
     atexit.register(made.cleanup)
     return Path(made.name)
 
 
 def _place(name: str) -> Path:
-    """A file or directory of this process alone: those that it begets have others."""
+    """Return a path for a file or directory of this process alone; child processes have others."""
     directory = _scratch() / str(os.getpid())
     directory.mkdir(exist_ok=True)
     return directory / name
@@ -89,7 +89,7 @@ def _again(kind: type[Manifest] | type[ProcessFile], found: Manifest | ProcessFi
 
 
 def _written(segment_rows: int) -> list[bytes]:
-    """Segments that a member wrote."""
+    """Return the segments of a trace that a member writes."""
     directory = _place("written")
     writer = TraceWriter(
         directory,
@@ -134,7 +134,7 @@ def _segments() -> list[FuzzSample]:
 
 
 def _parquet_fields(data: bytes) -> list[Field]:
-    """The length of the footer, and the octets of that, in which all other lengths are."""
+    """Find the length of the footer, and its octets, which include all other lengths; besides, aligned numbers."""
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     return [
         Field(len(data) - 8, len(data) - 4, Form.LITTLE),
@@ -144,8 +144,8 @@ def _parquet_fields(data: bytes) -> list[Field]:
 
 
 def _read_segment(octets: bytes) -> list[Any]:
-    """From memory of Arrow's own: a thread of Arrow that lets go of ours becomes one of Python's for a moment, and CPython 3.11 may
-    crash if the measurement of memory ends just then."""
+    """Read a segment from memory that Arrow allocated. An Arrow thread that releases a Python object becomes a Python thread for
+    a moment, and CPython 3.11 may crash if the measurement of memory ends just then."""
     pa = load_pyarrow()
     buffer = pa.allocate_buffer(len(octets))
     memoryview(buffer).cast("B")[:] = octets
@@ -153,7 +153,7 @@ def _read_segment(octets: bytes) -> list[Any]:
 
 
 def _columns() -> list[FuzzSample]:
-    """The columns of a segment, as JSON: vectors and sets in hexadecimal."""
+    """Make samples: the columns of a segment as JSON, with vectors and sets in hexadecimal."""
     one = (1).to_bytes(4, "little").hex()
     content = {
         "process": [1, 1], "pos": [1, 2], "time": [5, 6], "step": ["send", "deliver"], "view": [1, 1], "src": [1, 0],
@@ -180,12 +180,12 @@ def _table(content: dict[str, list[Any]]) -> Any:
         try:
             columns[name] = pa.array(values, kinds.get(name))
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            columns[name] = pa.array(values)  # of whatever type they are
+            columns[name] = pa.array(values)  # of the type that they happen to have
     return pa.table(columns)
 
 
 def _read_columns(octets: bytes) -> list[Any]:
-    """Values of any kind in a file that is sound."""
+    """Read a valid Parquet file with columns of any type and any values."""
     out = io.BytesIO()
     pa = load_pyarrow()
     try:
@@ -196,7 +196,7 @@ def _read_columns(octets: bytes) -> list[Any]:
 
 
 def _logs() -> list[FuzzSample]:
-    """The file of a tap, with its two records."""
+    """Make a sample: the file of a tap with two records."""
     directory = _place("tap")
     writer = LogWriter(directory, "lunch")
     message = LoggedMessage(5_000, "alice", 1, 0, 1, 0, (1, 2, 3), 4, False, b"hello")
@@ -338,7 +338,7 @@ SAMPLES: dict[str, Callable[[], list[FuzzSample]]] = {
 
 
 def _import(name: str, octets: bytes) -> int:
-    """All of it: read twice, sorted, written, and what was written is a trace."""
+    """Import a whole log, which reads it twice, sorts it and writes a trace, and check that the trace can be read."""
     path, out = _place("log"), _place("out")
     path.write_bytes(octets)
     roles = ROLES if "roles" in IMPORTERS[name].options else Roles()
@@ -356,7 +356,7 @@ def _import(name: str, octets: bytes) -> int:
 
 
 def _records(open_log: Callable[..., Log], octets: bytes) -> int:
-    """Only what is read first."""
+    """Read the records of a log, without importing them."""
     path = _place("log")
     path.write_bytes(octets)
     return sum(1 for _ in open_log(LogText.plain(path), encoding="utf-8").records())

@@ -1,9 +1,9 @@
-"""Samples whose fields are known, and what is done to them.
+"""Samples whose fields are known, and their mutations.
 
-A field is a number, a text, a value of JSON or a run of octets, at a known place. A mutation changes some fields, each in a
-way that fits its form: a number becomes 0, one more, one less, its bounds or another field's; a value of JSON one of another
-type; any field is dropped, doubled, repeated, or exchanged for one of another sample. Some mutations know no structure at
-all: bits flip, the end is cut off, two samples are joined.
+A field is a number, a text, a JSON value or a run of octets, at a known place. A mutation changes some fields, each in a
+way that fits its form: a number is replaced by 0, its neighbours, its bounds or another field's value; a JSON value by one of another
+type; any field is dropped, doubled, repeated, or exchanged for one of another sample. Some mutations ignore all structure:
+they flip bits, cut off the end, or join two samples.
 """
 
 import json
@@ -16,33 +16,34 @@ from typing import Any, Literal, NamedTuple
 from inga.wire import varint
 
 OCTETS_MAX = 1 << 16
-"""Of what a mutation makes: as large as a datagram can be."""
+"""The most octets of a mutation: those of the largest datagram."""
 
 LARGE_FROM = 1 << 10
-"""Octets from which a mutation counts as large: there are few of these, since they take long."""
+"""The smallest size limit, in octets, of a mutation with many repetitions. There are few of these, since they take long."""
 
 LARGE_ONE_IN = 300
+"""One mutation in this many has many repetitions."""
 
 EDITS = (1, 1, 1, 1, 2, 2, 3, 5)
-"""Fields that are changed at once."""
+"""Numbers of fields to change at once; one is drawn."""
 
 
 class Form(Enum):
-    """What a field is, and so how it is changed."""
+    """The form of a field, on which its mutations depend."""
 
     VARINT = auto()
     BIG = auto()  # a big-endian number
-    LITTLE = auto()
+    LITTLE = auto()  # a little-endian number
     DECIMAL = auto()  # a number as text
-    VALUE = auto()  # of JSON
-    ITEM = auto()  # of a list or an object of JSON, with the comma behind it
-    TEXT = auto()  # of JSON, or an empty list of them
-    WORD = auto()  # of a text
+    VALUE = auto()  # a JSON value
+    ITEM = auto()  # an item of a JSON list or object, with the comma after it
+    TEXT = auto()  # a JSON string, or an empty list, which may be for strings
+    WORD = auto()  # a word or sign of a text
     OCTETS = auto()
 
 
 class Field(NamedTuple):
-    """Where something is in a sample."""
+    """The place and form of a field in a sample."""
 
     start: int
     end: int
@@ -50,7 +51,7 @@ class Field(NamedTuple):
 
 
 class FuzzSample(NamedTuple):
-    """Octets that an encoder of ours made, and the fields in them."""
+    """Octets that an encoder of inga made, and the fields in them."""
 
     octets: bytes
     fields: tuple[Field, ...]
@@ -60,14 +61,14 @@ FieldFinder = Callable[[bytes], list[Field]]
 """Finds the fields of a sample."""
 
 Mend = Callable[[bytearray, bytes], None]
-"""Makes the outermost lengths fit again, so that what lies deeper is reached; it also gets the sample as it was."""
+"""Corrects the outermost length in mutated octets, so that deeper fields are reached; also gets the sample before its mutation."""
 
 
 # ---- layouts
 
 
 def varints(data: bytes, start: int = 0, end: int | None = None) -> list[Field]:
-    """Numbers in groups of seven bits, one after the other, and what follows the last of them."""
+    """Find numbers in groups of seven bits, one after the other."""
     fields, at = [], start
     for place in range(start, len(data) if end is None else end):
         if data[place] < 0x80:
@@ -77,7 +78,7 @@ def varints(data: bytes, start: int = 0, end: int | None = None) -> list[Field]:
 
 
 def words(data: bytes, form: Form, start: int = 0, size: int = 4) -> list[Field]:
-    """Numbers of one size on their boundaries."""
+    """Find numbers of one size, one after the other."""
     return [Field(at, at + size, form) for at in range(start, len(data) - size + 1, size)]
 
 
@@ -86,7 +87,7 @@ _LINE = re.compile(rb"[^\n]*\n")
 
 
 def tokens(data: bytes) -> list[Field]:
-    """Words, numbers and signs of a text, and its lines."""
+    """Find the words, numbers and signs of a text, and its lines."""
     fields = [
         Field(found.start(), found.end(), Form.DECIMAL if found[0].isdigit() else Form.WORD)
         for found in _TOKEN.finditer(data)
@@ -95,7 +96,7 @@ def tokens(data: bytes) -> list[Field]:
 
 
 def json_values(data: bytes) -> list[Field]:
-    """Values of JSON at every depth, in one document or one a line, and the items of its lists and objects."""
+    """Find the JSON values at every depth, in one document or one a line, and the items of lists and objects."""
     fields: list[Field] = []
     at = 0
     for line in data.split(b"\n") if data.count(b"\n{") else [data]:
@@ -106,7 +107,7 @@ def json_values(data: bytes) -> list[Field]:
 
 
 class _JsonFields:
-    """Where values are in a text of ASCII that is known to be JSON."""
+    """Finds the values in an ASCII text that is valid JSON."""
 
     def __init__(self, text: str, offset: int, fields: list[Field]) -> None:
         self._text = text
@@ -115,7 +116,7 @@ class _JsonFields:
         self._scan = json.JSONDecoder().raw_decode
 
     def value(self, at: int) -> int:
-        """Note the value at `at` and all within; where it ends."""
+        """Add the value at `at` and all values in it to the fields, and return where it ends."""
         at = self._space(at)
         opens = self._text[at]
         end = self._items(at) if opens in "[{" else self._scan(self._text, at)[1]
@@ -146,7 +147,7 @@ class _JsonFields:
 
 
 def json_texts(data: bytes) -> list[Field]:
-    """Texts of JSON at every depth, also those that are keys, and empty lists, which may be for texts."""
+    """Find the JSON strings at every depth, keys included, and empty lists, which may be for strings."""
     return [
         each._replace(form=Form.TEXT)
         for each in json_values(data)
@@ -155,7 +156,7 @@ def json_texts(data: bytes) -> list[Field]:
 
 
 def sample(octets: bytes, layout: FieldFinder) -> FuzzSample:
-    """A sample with its fields, sorted by where they begin."""
+    """Return a sample with its fields, sorted by their starts."""
     return FuzzSample(octets, tuple(sorted(layout(octets), key=lambda field: (field.start, field.end))))
 
 
@@ -172,7 +173,7 @@ _TEXTS = tuple(
         '{"a":' * 600 + "1" + "}" * 600,
     )
 )  # fmt: skip
-"""Values of JSON of every type, and of sizes that something may not be made for."""
+"""JSON values of every type, and of unusual sizes."""
 
 _ODD_TEXTS = tuple(
     b'"' + text.encode() + b'"'
@@ -184,16 +185,16 @@ _ODD_TEXTS = tuple(
         "file:x", "../../x", "/", "a b", "a\\tb", "fifo", "vector", "causal", "total", "object", "fifo with matrix=True", "nonsense",
     )
 )  # fmt: skip
-"""Texts that something may not be made for: no characters, very many, halves of characters, some that steer terminals, some
-that look like what is known."""
+"""Unusual JSON strings: empty, very long, with lone surrogates, terminal escapes or null characters, and some that look like names,
+addresses or paths."""
 
 _WORDS = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b"%", b"%00", b"%ud800", b"-", b":", b"/", b",", b";", b"[", b"]", b"\n", b"\r",
           b"\xc2\x85", b"\xe2\x80\xa8", "\u0663".encode(), b"a" * 300, b"{", b"}", b'"', b"\\")  # fmt: skip
-"""What a text may hold that nobody expects."""
+"""Unusual parts of a text."""
 
 
 class Mutator:
-    """Makes mutations of samples. The same source of chance makes the same one."""
+    """Makes mutations of samples. A random generator in the same state gives the same mutation."""
 
     def __init__(self, samples: Sequence[FuzzSample], mend: Mend | None = None) -> None:
         assert samples
@@ -201,7 +202,7 @@ class Mutator:
         self._mend = mend
 
     def mutate(self, rng: Random) -> bytes:
-        """One mutation of one sample."""
+        """Return one mutation of one sample."""
         chance = rng.random
         samples = self._samples
         octets, fields = samples[int(chance() * len(samples))]
@@ -251,7 +252,7 @@ class Mutator:
             case Form.VALUE:
                 if old.isdigit() and chance() < 0.5:
                     return _decimal(rng, old)
-                if chance() < 0.03:  # about as deep as a stack is
+                if chance() < 0.03:  # about as deep as Python's limit of recursion
                     depth = 850 + int(chance() * 150)
                     return b"[" * depth + b"]" * depth
                 return _TEXTS[int(chance() * len(_TEXTS))]
@@ -264,7 +265,7 @@ class Mutator:
                 return bytes(_flipped(rng, bytearray(old)))
 
     def _other(self, rng: Random, form: Form) -> bytes:
-        """The same kind of thing from anywhere."""
+        """Return a field of the same form from a random sample, or nothing if a few tries find none."""
         octets, fields = self._samples[int(rng.random() * len(self._samples))]
         for _ in range(4):
             start, end, found = fields[int(rng.random() * len(fields))] if fields else (0, 0, form)
@@ -273,7 +274,7 @@ class Mutator:
         return b""
 
     def _spoil(self, rng: Random, data: bytearray) -> None:
-        """Without regard to any structure."""
+        """Change the octets without regard to structure."""
         chance = rng.random
         size = len(data)
         at = int(chance() * size)
@@ -300,7 +301,7 @@ class Mutator:
                 _flipped(rng, data)
 
     def _grown(self, rng: Random, octets: bytes, fields: tuple[Field, ...]) -> bytes:
-        """Something in it is there very often: whoever takes time or memory for each pair of them shows it here."""
+        """Return the sample with some of its fields repeated very often, which reveals decoders whose time or memory is quadratic."""
         chance = rng.random
         if fields:
             first = int(chance() * len(fields))
@@ -314,7 +315,7 @@ class Mutator:
         data = bytearray(octets)
         data[end:end] = part * max(1, room // len(part))
         if chance() < 0.7:
-            number = min(len(fields) - 1, first - 1) if fields and first else -1  # what may count them
+            number = min(len(fields) - 1, first - 1) if fields and first else -1  # may be their count
             if number >= 0:
                 field = fields[number]
                 data[field.start : field.end] = self._changed(rng, octets, field)
@@ -324,7 +325,7 @@ class Mutator:
 
 
 def _near(rng: Random, value: int, bits: int) -> int:
-    """A number that often was not thought of."""
+    """Return a number that decoders often fail to consider: near the given one or near bounds."""
     chance = rng.random
     top = 1 << bits
     match int(chance() * 14):
@@ -349,7 +350,7 @@ def _near(rng: Random, value: int, bits: int) -> int:
         case 10:
             return value ^ 1 << int(chance() * bits)
         case 11 | 12:
-            return int(chance() * 16) % top  # of the size of a kind
+            return int(chance() * 16) % top  # as small as codes of kinds are
         case _:
             return int(chance() * 300) % top
 
@@ -382,7 +383,7 @@ def _flipped(rng: Random, data: bytearray) -> bytearray:
 
 
 def shrunk(octets: bytes, fails: Callable[[bytes], bool], tries: int = 3000) -> bytes:
-    """Fewer octets that still fail: parts are left out, the larger ones first, then what remains becomes plain."""
+    """Return fewer octets that still fail: leave out parts, the larger ones first, then replace octets by zeros."""
     for candidate_of in (_shorter, _plainer):
         is_done = False
         while not is_done and tries > 0:
@@ -414,7 +415,7 @@ def _plainer(octets: bytes) -> Iterator[bytes]:
 
 
 def fields_of(value: Any) -> Any:
-    """What two results are compared by, where they have no equality of their own: their slots, and NaN like any number."""
+    """Convert a result for comparison with another, so that NaN equals NaN at any depth of lists, tuples and dicts."""
     if isinstance(value, float) and value != value:
         return "NaN"
     if isinstance(value, list | tuple):

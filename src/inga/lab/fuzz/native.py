@@ -1,7 +1,7 @@
-"""The native wire: packets of every order and what is in them, and members that receive them.
+"""The native wire: packets of every order and their sections, and members that receive them.
 
-Samples are the datagrams of groups in virtual time to which everything happens that the swarm knows: members join, leave
-and fail, the order changes, packets are lost. With each goes the member that was about to receive it.
+Samples are datagrams of groups in virtual time to which everything happens that the swarm knows: members join, leave
+and fail, the order changes, packets are lost. Each is kept together with the member that was about to receive it.
 """
 
 import json
@@ -45,17 +45,18 @@ from inga.wire.packet import CHECK, COUNT_MAX, COVERED, HEAD, INDEX_MAX, OUTSIDE
 from inga.wire.told import Told, said
 
 MEMBERS, ME = 4, 1
-"""Of the group in which sections are read that do not say for how many members they are."""
+"""The group in which sections are read that do not contain the number of members: its size, and the index of the reader."""
 
 MANY = 40
-"""Members of a group whose stamps and vectors are columns."""
+"""The size of a group that is so large that its stamps and vectors are encoded as columns."""
 
 PLANS = {
     "none": (0, 7, 18), "fifo": (0, 7, 20), "vector": (0, 6, 18), "relay": (0, 5, 18), "co": (17,), "sco": (1, 9),
     "object": (13, 17), "total": (1, 17), "remiop": (14,), "remiop+vector": (14, 22), "remiop+co": (19,),
     "remiop+total": (5, 14), "remiop+object": (5, 14), "miop+acks": (14,),
 }  # fmt: skip
-"""Seeds of the swarm whose groups say much in little time: of the first of each order, those that together have most."""
+"""Seeds of the swarm whose groups send many kinds of datagrams in little time: of the first seeds of each order, those that together
+have most kinds."""
 
 STEP, STEPS = 0.05, 36
 """Seconds of virtual time between two looks at a group, and how many there are."""
@@ -90,29 +91,29 @@ WORDS: dict[str, dict[str, Any]] = {
         "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]], "released": [1, 1],
     },
 }  # fmt: skip
-"""What sessions say, besides what is said anyway of who says it: some of it only in rare moments."""
+"""All control messages of sessions, without the fields about the sender, which every one has. Some are rare."""
 
 ALIKE_MAX = 2
-"""Datagrams of one order that have the same sections or the same word."""
+"""The most datagrams of one order with the same sections or the same control message."""
 
 
 HOMELESS_MAX = 4
-"""Datagrams for members that are in no view any more."""
+"""The most datagrams for members that are in no view any more."""
 
 
 class Arrival(NamedTuple):
-    """A datagram on its way, and the member that it goes to."""
+    """A datagram in flight, and the member that receives it."""
 
-    datagram: bytes  # without its check, which would refuse nearly all that is made of it
-    members: int  # of the view in which it is read; 0 if that is none
-    stack: bytes | None  # pickled; None for one that cannot be
+    datagram: bytes  # without its checksum, since nearly all mutations would fail the check
+    members: int  # the size of the view in which it is read; 0 if it is read by a newcomer
+    stack: bytes | None  # the receiver, pickled; None if it cannot be pickled
     address: str
     now: float
 
 
 @cache
 def arrivals() -> tuple[Arrival, ...]:
-    """Datagrams of every kind of every order. Always the same ones."""
+    """Return datagrams of every kind and order, always the same ones."""
     found = [each for order, seeds in PLANS.items() for each in _arrivals(order, seeds)]
     speaking = [each for each in found if _words_at(each.datagram) >= 0 and each.stack is not None]
     chance = Random(0)
@@ -125,7 +126,7 @@ def arrivals() -> tuple[Arrival, ...]:
 
 
 def _homeless(found: Sequence[Arrival]) -> list[Arrival]:
-    """The same words for members that have just lost their view, which is rare."""
+    """Return some of these datagrams for members that have just lost their view, which is rare."""
     outside = [
         each
         for each in found
@@ -169,8 +170,8 @@ def _arrivals(order: str, seeds: Sequence[int]) -> Iterator[Arrival]:
 
 
 def _cuts_for(stack: Stack) -> tuple[bytes, ...]:
-    """Cuts that somebody who is gone is missed at, for a member that waits for one: what it has sent is dealt out; and there
-    is none, but it was too slow. Few runs have such."""
+    """Return two cuts for a member that waits for one and of whose view some members are gone: in one their packets are dealt out
+    to members that send them again, in the other they are listed as missed. Few runs have such cuts."""
     session = next((layer for layer in stack.layers if isinstance(layer, Session)), None)
     closing = None if session is None else session.changes.closing
     if closing is None or closing.installing or not closing.gone or closing.leader == stack.me:
@@ -193,7 +194,7 @@ def _cuts_for(stack: Stack) -> tuple[bytes, ...]:
 
 
 def _unsealed(datagram: bytes) -> bytes:
-    """A packet without its check."""
+    """Return a packet without its checksum."""
     if not datagram.startswith(b"in") or len(datagram) < HEAD.size + CHECK.size:
         return datagram
     sections, size = HEAD.unpack_from(datagram)[4::3]
@@ -202,7 +203,7 @@ def _unsealed(datagram: bytes) -> bytes:
 
 
 def _sealed(datagram: bytes) -> bytes:
-    """A packet with the check that belongs to it."""
+    """Return a packet with its checksum."""
     if not datagram.startswith(b"in") or len(datagram) < HEAD.size:
         return datagram
     sections, size = HEAD.unpack_from(datagram)[4::3]
@@ -211,12 +212,12 @@ def _sealed(datagram: bytes) -> bytes:
 
 
 def _words_at(datagram: bytes) -> int:
-    """Where the session's words are; -1 if there are none, or in pieces of MIOP."""
+    """Return where the session's control message begins; -1 if there is none, or if it is in MIOP packets."""
     return datagram.find(b'{"do":"') if datagram.startswith(b"in") else -1
 
 
 def _saying(datagram: bytes, do: str, what: dict[str, Any]) -> bytes:
-    """The same datagram with other words, which say the same of their sender."""
+    """Return the datagram with another control message, which has the same fields about its sender."""
     at = _words_at(datagram)
     end = _end_of_json(datagram, at)
     content = json.loads(datagram[at:end])
@@ -225,13 +226,13 @@ def _saying(datagram: bytes, do: str, what: dict[str, Any]) -> bytes:
 
 
 def _with_words(datagram: bytes, words: bytes, at: int, end: int) -> bytes:
-    """The same datagram with these words in the place of those from `at` to `end`."""
+    """Return the datagram with this control message in the place of the one from `at` to `end`."""
     before = at - 2 if datagram[at - 2] & 0x80 else at - 1
     return datagram[:before] + varint.pack([len(words)]) + words + datagram[end:]
 
 
 def _looks(datagram: bytes) -> Any:
-    """What tells kinds of datagrams apart: kind and sections, or the word that is said."""
+    """Return what distinguishes kinds of datagrams: the kind of packet and its sections, or the name of the control message."""
     at = _words_at(datagram)
     if at >= 0:
         return datagram[at : datagram.find(b",", at)]
@@ -243,7 +244,7 @@ def _looks(datagram: bytes) -> Any:
 def _frozen(who: Stack | Newcomer) -> bytes | None:
     try:
         return pickle.dumps(who)
-    except (pickle.PicklingError, AttributeError, TypeError):  # objects keep functions of the application
+    except (pickle.PicklingError, AttributeError, TypeError):  # objects refer to functions of the application
         return None
 
 
@@ -251,7 +252,7 @@ def _frozen(who: Stack | Newcomer) -> bytes | None:
 
 
 class _AnyView:
-    """Every view has so many members; outside of all anybody may speak."""
+    """The sizes of views, for the decoder: all views have this size, and packets outside of views may have any index as sender."""
 
     def __init__(self, members: int) -> None:
         self._members = members
@@ -261,7 +262,7 @@ class _AnyView:
 
 
 def _packets() -> list[FuzzSample]:
-    """The number of members, then the datagram; with 128 more it goes without a check."""
+    """Make samples: one octet for the number of members, then the datagram. If the octet is 128 or more, no checksum is added."""
     rng = Random(0)
     captured = [
         bytes((each.members,)) + each.datagram
@@ -277,7 +278,7 @@ def _packets() -> list[FuzzSample]:
 
 
 def _packet(rng: Random, members: int) -> Packet:
-    """A packet with any sections."""
+    """Return a packet with random sections."""
 
     def some(made: Callable[[], Any]) -> Any:
         return made() if rng.random() < 0.4 else None
@@ -316,7 +317,7 @@ _HEAD = (
 
 
 def _packet_fields(data: bytes, start: int = 1) -> list[Field]:
-    """The head; behind it the words of the session, if it has some, and numbers."""
+    """Find the fields of the header, of the control message if there is one, and the numbers around it."""
     fields, at = [], start
     for size, form in _HEAD:
         fields.append(Field(at, at + size, form))
@@ -341,7 +342,7 @@ def _end_of_json(data: bytes, start: int) -> int:
 
 
 def _mend_packet(data: bytearray, octets: bytes, start: int = 1) -> None:
-    """Let lengths be what they were if the words of the session, or else the body, had been changed on purpose."""
+    """Correct the length of the control message, or else that of the body, as if its content had been changed on purpose."""
     end = start + HEAD.size
     if len(data) < end or not data.startswith(b"in", start):
         return
@@ -420,7 +421,7 @@ def _share(rng: Random) -> bytes:
 
 
 def _runs(rng: Random) -> bytes:
-    """Of two members in turn, so that most of it is right and the rest is not far from it."""
+    """Make runs of two members in turn, so that most are valid and the others nearly so."""
     first, other = rng.sample(range(1, MEMBERS), 2)
     step = rng.choice((1, 100, 1 << 20))
     runs = [(other if at % 2 else first, (at // 2 + 1) * step) for at in range(rng.randrange(1, 17))]
@@ -444,7 +445,7 @@ def _matrix(rng: Random) -> bytes:
 
 
 def _bundle(rng: Random) -> bytes:
-    if rng.random() < 0.2:  # long messages, in the form if not in length
+    if rng.random() < 0.2:  # the encoding of long messages, with short ones
         return pack(">BIII", 3, 2, 3, 4) + bytes(7)
     sizes = rng.choice(([5], [3] * 4, [3] * 130, [1, 0, 7], [0, 0]))
     return bundle.join([bytes(size) for size in sizes])
@@ -499,14 +500,14 @@ def _read_value(octets: bytes) -> Any:
 
 
 class _Roster:
-    """A group of three members with four places."""
+    """The roster of a group of three members with four places."""
 
     places = (0, 1, 2, 3)
     members = (0, 1, 2)
 
 
 def _spoken() -> list[Spoken]:
-    """All that objects say to each other."""
+    """Return all kinds of messages between objects."""
     start = StartId(7, 1)
     request = Message(
         "s", 1, (0, 2), SendId(start, 3), 300, 12, (0, 11, 2, 0), ((0, 5), (2, 1)), StartId(6, 1), (4, 0, 2, 1, 3),
@@ -527,7 +528,7 @@ def _spoken() -> list[Spoken]:
 
 
 def _body(rng: Random) -> bytes:
-    """Several of these in one packet, some of them for some members."""
+    """Return the body of a packet with several of these, some of them for a subset of the members."""
     spoken = [invocation.encode(each) for each in _spoken()]
     return b"".join(
         invocation.enclose(rng.choice(spoken), rng.randrange(1 << MEMBERS))
@@ -540,7 +541,7 @@ def _read_spoken(octets: bytes) -> Spoken:
 
 
 def _history() -> list[FuzzSample]:
-    """Messages that a newcomer is given, and some in which one thing is of another kind."""
+    """Make samples: the last messages that a newcomer gets, and some in which one value has another type."""
     rng, row = Random(3), ["alice", 0, 1, 5, b"hello", 0.5]
     odd = [[*row[:at], _value(rng), *row[at + 1 :]] for at in range(len(row)) for _ in range(5)]
     return [
@@ -552,7 +553,7 @@ def _history() -> list[FuzzSample]:
 
 
 def _words() -> list[FuzzSample]:
-    """All that sessions said in groups to which everything happened."""
+    """Make samples: the control messages of all arrivals."""
     found = []
     for each in arrivals():
         at = _words_at(each.datagram)
@@ -562,7 +563,7 @@ def _words() -> list[FuzzSample]:
 
 
 def _hear(octets: bytes) -> Told:
-    """Ask for everything in every way there is."""
+    """Read a control message, and ask for its fields by every method of `Told`."""
     told = Told.read(octets)
     keys = [key for key in json.loads(octets) if isinstance(key, str)]
     for key in keys[:12]:
@@ -586,7 +587,7 @@ def _asked(told: Told) -> tuple[Callable[[str], Any], ...]:
 
 
 def _received() -> list[FuzzSample]:
-    """Which arrival, in two octets, then the datagram; with the highest bit it goes without a check."""
+    """Make samples: two octets for the arrival, then the datagram. If the highest bit is set, no checksum is added."""
     found = []
     for number, each in enumerate(arrivals()):
         if each.stack is not None:
@@ -601,7 +602,7 @@ def _miop_fields(data: bytes) -> list[Field]:
 
 
 def _receive(octets: bytes) -> None:
-    """Let a member have a datagram, and do what follows from that."""
+    """Let a member receive a datagram, and go on from there."""
     known = arrivals()
     first = int.from_bytes(octets[:2])
     arrival = known[first % (1 << 15) % len(known)]
@@ -610,8 +611,8 @@ def _receive(octets: bytes) -> None:
 
 
 def _told() -> list[FuzzSample]:
-    """Which arrival, in two octets, then words in the place of those that it has: what was said there; and to members in every
-    situation whatever can be said, as if it were about the one that hears it."""
+    """Make samples: two octets for the arrival, then a control message in the place of its own. These are the arrivals' own control
+    messages; and for members in every situation all control messages there are, as if they were about their receiver."""
     found: dict[bytes, None] = {}
     heard: Counter[Any] = Counter()
     speaking = [(number, each) for number, each in enumerate(arrivals()) if _words_at(each.datagram) >= 0]
@@ -632,7 +633,7 @@ def _told() -> list[FuzzSample]:
 
 
 def _situation(who: Stack | Newcomer) -> Any:
-    """What tells apart how members take the same words."""
+    """Return the state of a receiver on which the handling of a control message depends most."""
     if isinstance(who, Newcomer):
         return "newcomer"
     return (
@@ -647,7 +648,7 @@ def _situation(who: Stack | Newcomer) -> Any:
 
 
 def _about(who: Stack | Newcomer, what: dict[str, Any]) -> dict[str, Any]:
-    """These words of its group, about the one that hears them and the next view."""
+    """Return the fields of a control message in the receiver's group, about the receiver and the next view."""
     member, number = who.member, 1 if isinstance(who, Newcomer) else who.view.number + 1
     group = who.group if isinstance(who, Newcomer) else group_id(who.identity)
     about: dict[str, Any] = json.loads(
@@ -670,7 +671,7 @@ def _told_fields(data: bytes) -> list[Field]:
 
 
 def _hear_told(octets: bytes) -> None:
-    """Let a member hear words."""
+    """Let a member receive a control message, and go on from there."""
     known = arrivals()
     arrival = known[int.from_bytes(octets[:2]) % len(known)]
     at = _words_at(arrival.datagram)
@@ -680,16 +681,16 @@ def _hear_told(octets: bytes) -> None:
 
 
 def _follow(arrival: Arrival, datagram: bytes) -> None:
-    """What comes of a datagram, now and later."""
+    """Let a member receive a datagram, and let its timers fire then and later."""
     assert arrival.stack is not None
-    who: Stack | Newcomer = pickle.loads(arrival.stack)  # of our own making
+    who: Stack | Newcomer = pickle.loads(arrival.stack)  # safe, since it was pickled here
     batch = [(datagram, arrival.address)]
     for later in (0.0, 0.2, 5.0):
         now = arrival.now + later
         who.receive(batch, now=now)
         if isinstance(who, Stack):
             for ahead in who.chain.hooks("ahead"):
-                ahead(who.view.number + 1)  # as if somebody were in the next view
+                ahead(who.view.number + 1)  # as if another member were in the next view
         who.tick(now)
         if isinstance(who, Stack):
             ready = who.ready(now=now)
@@ -700,7 +701,7 @@ def _follow(arrival: Arrival, datagram: bytes) -> None:
 
 
 def _read_by_people(texts: Sequence[str]) -> None:
-    """What is written to a log or a file."""
+    """Encode texts, as a log or a file does: none may have lone surrogates."""
     for text in texts:
         text.encode()
 

@@ -1,4 +1,4 @@
-"""Thousands of mutations, each another seed; what they found, and the least octets that show it again."""
+"""The search: thousands of mutations, each another seed, the faults that they find, and the shortest octets that show these."""
 
 import gc
 import warnings
@@ -19,17 +19,17 @@ from inga.model.errors import UsageError
 from inga.sim.workers import workers
 
 CHUNK = 2000
-"""Seeds a worker gets at a time."""
+"""Seeds that a worker gets at a time."""
 
 MEASURED_ONE_IN = 1000
-"""How often memory is measured; that takes as long as many decodings."""
+"""Memory is measured for one seed in this many, since that takes as long as many decodings."""
 
 FAULTS_MAX = 20
-"""Different faults after which a search ends."""
+"""The number of different faults after which a search ends."""
 
 MEMORY_MAX = 2 << 30
-"""Bytes of address space that a search may use more than at its start: who asks for more gets a MemoryError, which no
-decoder documents."""
+"""Bytes of address space that a search may use beyond those at its start: a decoder that allocates more gets a MemoryError, which
+no decoder documents."""
 
 
 class DecoderFault(NamedTuple):
@@ -42,13 +42,13 @@ class DecoderFault(NamedTuple):
 
     @property
     def command(self) -> str:
-        """How to see it again."""
+        """The command that shows the fault again."""
         return f"inga fuzz --replay {self.decoder}:{self.octets.hex()}"
 
 
 @dataclass(slots=True)
 class FuzzResult:
-    """What a search did, by the names of decoders."""
+    """The result of a search: counts by decoder, and the faults."""
 
     runs: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
@@ -66,12 +66,12 @@ class FuzzResult:
 
 
 def octets_of(name: str, seed: int) -> bytes:
-    """The mutation that a seed stands for."""
+    """Return the mutation that a seed stands for, for one decoder."""
     return DECODERS[name].mutator.mutate(Random(seed))
 
 
 def replay(text: str) -> BrokenPromise | None:
-    """What is wrong with DECODER:HEX, as a fault was printed."""
+    """Decode octets given as DECODER:HEX, as a search prints them, and return what is wrong."""
     name, _, digits = text.partition(":")
     try:
         octets = bytes.fromhex(digits)
@@ -85,7 +85,7 @@ def replay(text: str) -> BrokenPromise | None:
 
 
 def try_seeds(names: Sequence[str], first: int, count: int) -> FuzzResult:
-    """Try the seeds from `first` on; of each kind of fault the first is kept."""
+    """Try the seeds from `first` on; keep the first fault of each kind."""
     decoders = chosen(names)
     shares, found = Shares(decoders), FuzzResult()
     rng = Random()
@@ -105,7 +105,7 @@ def try_seeds(names: Sequence[str], first: int, count: int) -> FuzzResult:
 
 
 def _shrunk(fault: DecoderFault) -> DecoderFault:
-    """The least octets that show the same kind of fault."""
+    """Return the fault with the shortest octets found that show the same kind of fault."""
     decoder, kind = DECODERS[fault.decoder], fault.finding.kind
     measured = kind == "memory"
 
@@ -121,7 +121,7 @@ def _shrunk(fault: DecoderFault) -> DecoderFault:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Nobody within gets much more memory than there is in use now, and warnings are errors."""
+    """Within this block, limit the memory of this process to `MEMORY_MAX` more than it uses now, and treat warnings as errors."""
     before = getrlimit(RLIMIT_AS)
     with open("/proc/self/statm", encoding="ascii") as file:
         used = int(file.read().split()[0]) * 4096
@@ -136,7 +136,7 @@ def watched() -> Iterator[None]:
 
 
 def prepare(names: Sequence[str]) -> None:
-    """Make all samples, once for all processes, and keep the garbage collection away from them."""
+    """Make all samples, once for all processes, and exclude them from garbage collection."""
     for decoder in chosen(names):
         decoder.mutator.mutate(Random(0))
     gc.collect()
@@ -151,7 +151,8 @@ def search(
     jobs: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> FuzzResult:
-    """Try `runs` seeds from `seed` on, until there are many different faults. Interrupted, it tells what was done so far."""
+    """Try `runs` seeds from `seed` on, or until there are many different faults. An interrupt raises `Interrupted` with what was
+    done so far."""
     found = FuzzResult()
     chunks = _chunks(runs, seed)
     try:
@@ -171,7 +172,7 @@ def search(
 
 
 class Interrupted(KeyboardInterrupt):
-    """A search was broken off; `found` is what it did until then."""
+    """Raised when a search is interrupted; `found` is its result until then."""
 
     def __init__(self, found: FuzzResult) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""What secured groups read of those who are no members yet: words of a handshake, and those that others hand on,
-certificates, files of keys; and what guards make of what others seal.
+"""Decoders of secured groups: for what they read of processes that are not members yet (handshake messages, also those that others
+forward, certificates, files of keys), and guards that open sealed datagrams.
 
-A word is proven by its sender's knowledge of the secret, and a mutation of it would never be looked at. So the proof is made
-anew: what is tried here is what one that knows the secret could say.
+A handshake message carries a proof that its sender knows the secret, so a mutated one would be dropped unread. So the proof is
+recomputed: the search covers what a process that knows the secret could send.
 """
 
 import json
@@ -40,7 +40,7 @@ ALICE, BOB = 0, 1
 
 @cache
 def _handshakes() -> tuple[Handshake, Handshake]:
-    """Alice has knocked, and Bob has answered."""
+    """Return the handshakes of alice, which has knocked, and bob, which has answered."""
     credentials = KnownSecret(Secret(bytes(range(32))))
     alice, bob = (
         Handshake("lunch", credentials, Random(each).randbytes, name)
@@ -51,7 +51,7 @@ def _handshakes() -> tuple[Handshake, Handshake]:
 
 
 def _words() -> list[FuzzSample]:
-    """Who reads it, in one octet, then the word without its proof."""
+    """Make samples: one octet for the reader, then a handshake message without its proof."""
     alice, bob = _handshakes()
     knocked = alice.knock(0.0)
     knock = bob.read_knock(bob.read(knocked)[1])
@@ -78,7 +78,7 @@ def _word_fields(data: bytes) -> list[Field]:
 
 
 def _hear(octets: bytes) -> Any:
-    """What one does with a word whose sender knows the secret."""
+    """Process a handshake message as a member does if the sender knows the secret."""
     reader = _handshakes()[(octets[0] if octets else 0) % 2]
     kind, content = reader.read(reader._proven(octets[1:]))
     if kind == KNOCK:
@@ -96,7 +96,7 @@ def _hear(octets: bytes) -> Any:
 
 
 def _handed() -> list[FuzzSample]:
-    """Words that one process says to another by a third."""
+    """Make samples: handshake messages that one process sends to another by way of a third."""
     alice, bob = _handshakes()
     said = (Handed(CARRY, bob.id, alice.knock(0.0)), Handed(CARRIED, alice.id, alice.knock(0.0)))
     return [sample(each.encode(), _handed_fields) for each in said]
@@ -159,11 +159,11 @@ def _read_pem(octets: bytes) -> int:
 NAMES = ("alice", "bob")
 VIEW = View(1, tuple(map(Member, NAMES)), "fifo")
 CHANNEL, SECRET_OF_VIEW, PROOFS = 0, 1, 2
-"""What alice says to bob: anything over their channel; the secret of a view; from here on, who she is, in a handshake that
-bob or she began, with a secret or a certificate."""
+"""What alice sends to bob: any message over their channel; the secret of a view; from `PROOFS` on, the message of a handshake by
+which she proves her identity, in a handshake that bob or alice began, with a secret or a certificate."""
 
 OURS = b'"$"'
-"""Stands for her certificate and her signature, which are others each time."""
+"""A placeholder for her certificate and her signature, which differ each time."""
 
 
 @cache
@@ -174,7 +174,7 @@ def _identities() -> "dict[str, Identity]":
 
 
 def _sealed() -> list[FuzzSample]:
-    """What alice says, in one octet, then its content."""
+    """Make samples: one octet for what alice sends, then its content."""
     key = said("key", tag=view_tag("lunch", VIEW), key="00" * KEY, asks=True)
     outside = joined(encode(Packet(7, 0, b"hello"), 0, covers="nothing"))
     handed = Handed(CARRIED, bytes(ID), _handshakes()[ALICE].knock(0.0)).encode()
@@ -191,7 +191,7 @@ def _sealed_fields(data: bytes) -> list[Field]:
 
 
 def _open_sealed(octets: bytes) -> None:
-    """Let bob have what alice seals for him, and do what follows from that."""
+    """Let bob receive what alice seals for him, and go on from there."""
     mode, content = (octets[0] if octets else 0) % (PROOFS + 4), octets[1:]
     is_certified = mode >= PROOFS + 2
     alice, bob = guards = [
@@ -233,7 +233,7 @@ def _open_sealed(octets: bytes) -> None:
 
 
 def _claim(handshake: Handshake, credentials: Credentials, content: bytes) -> None:
-    """Let one say this of who it is, under the number that would follow from that name."""
+    """Let a process claim this identity in its handshake, under the id that belongs to the claimed name."""
     with suppress(ValueError, RecursionError, TypeError, KeyError, AttributeError):
         handshake.id = process_of(json.loads(content)["name"], handshake._chance)
 

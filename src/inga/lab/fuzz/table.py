@@ -1,4 +1,4 @@
-"""All decoders by name, and which of them a seed is for."""
+"""All decoders by name, and the assignment of seeds to them."""
 
 from bisect import bisect
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ FAMILIES = tuple(dict.fromkeys(each.family for each in DECODERS.values()))
 
 
 def chosen(names: Sequence[str]) -> list[FuzzedDecoder]:
-    """Decoders by their own names or those of their families; without any, all."""
+    """Return the decoders with these names or of these families; all if no names are given."""
     for name in names:
         if name not in DECODERS and name not in FAMILIES:
             raise UsageError(
@@ -26,9 +26,9 @@ def chosen(names: Sequence[str]) -> list[FuzzedDecoder]:
 
 
 class Shares:
-    """Which decoder a seed is for: the same one always, and each as often as its weight says."""
+    """Assigns each seed to a decoder: always to the same one, and to each in proportion to its weight."""
 
-    MIXER = 0x9E3779B97F4A7C15  # odd, so that no two seeds fall together; its high bits look like chance
+    MIXER = 0x9E3779B97F4A7C15  # odd, so that multiplication merges no two seeds; the high bits of products look random
 
     def __init__(self, decoders: Sequence[FuzzedDecoder]) -> None:
         self._decoders = decoders

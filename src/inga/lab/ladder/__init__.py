@@ -1,6 +1,6 @@
 """The ladder of stamps: every counterexample, scheme by scheme, and the same under the right rule.
 
-Writes `ladder.html`, from which vector time can be learned, and each picture of it as an SVG file.
+The experiment writes `ladder.html`, an introduction to vector time, and each of its pictures as an SVG file.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from inga.model.errors import UsageError
 from inga.report.spacetime import draw
 
 SEARCHED = "none fifo scalar last-sender last-sender-own strict at-once-count tree own-copy vector".split()
-"""Schemes for which every small schedule is tried. Subsets, clocks and duplicates are not searched."""
+"""Schemes for which every small schedule is tried. The search covers no subsets, clocks or duplicates."""
 
 
 def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:

@@ -27,7 +27,7 @@ _LEGEND = (
 
 
 def render(chapters: Sequence[tuple[Chapter, Sequence[Played]]], searched: Table) -> str:
-    """The page. It needs nothing else and no network."""
+    """Return the page, which needs no other files and no network."""
     body = [
         f"<header><h1>{escape(TITLE)}</h1>",
         "<p>A group of people talk, and messages take different ways. Climb from no order at all to vector time: "
@@ -74,7 +74,7 @@ def _chapter(number: int, chapter: Chapter, played: Sequence[Played]) -> str:
 
 
 def _example(chapter: Chapter) -> str:
-    """A schedule under the right rule, step by step."""
+    """Return the chapter's example: a schedule under the right rule, step by step."""
     if not chapter.example:
         return ""
     scene = play_schedule(chapter.example, "vector")
@@ -101,7 +101,7 @@ def _schedules(played: Played) -> list[str]:
 
 
 def _row(played: Played, schedule: str) -> str:
-    """The pictures of one schedule, side by side: the broken on the left."""
+    """Return the pictures of one schedule side by side, the broken schemes on the left."""
     figures = [each for each in played.pictures() if each[0] == schedule]
     drawn = "".join(_figure(played, orders, scene, is_right) for _, orders, scene, is_right in figures)
     return f'<p class="schedule"><code>{escape(schedule)}</code></p><div class="figures">{drawn}</div>'

@@ -1,4 +1,4 @@
-"""From a scene to a picture: each move a column, each message its number."""
+"""Pictures of scenes: each move is a column, and each message is shown by its number."""
 
 from inga.lab.ladder.scene import NEVER, UNFLAGGED, Moment, Scene
 from inga.report.spacetime import Bar, Copy, Diagram, Dot
@@ -7,12 +7,12 @@ from inga.trial.people import member_names
 
 
 def picture(scene: Scene, title: str) -> Diagram:
-    """The diagram of a scene."""
+    """Return the diagram of a scene."""
     return _Painter(scene, title).diagram
 
 
 def columns(scene: Scene) -> list[int]:
-    """In which column of the picture each moment is."""
+    """Return the column of each moment in the picture."""
     found: list[int] = []
     for at, moment in enumerate(scene.moments):
         previous = scene.moments[at - 1] if at else None
@@ -21,13 +21,13 @@ def columns(scene: Scene) -> list[int]:
 
 
 class _Painter:
-    """Goes through the moments once, column by column."""
+    """Draws a scene in one pass through its moments, column by column."""
 
     def __init__(self, scene: Scene, title: str) -> None:
         self._scene = scene
         lanes = [f"{name} {letter(site)}" for site, name in enumerate(member_names(scene.sites))]
         self.diagram = Diagram(lanes, 0, title)
-        self._left: dict[int, tuple[int, int]] = {}  # of each message: lane, and column from which it travels
+        self._left: dict[int, tuple[int, int]] = {}  # by message: lane, and column in which it left
         self._released: dict[tuple[int, int], int] = {}  # (site, message): column
         self._taken: dict[tuple[int, int], int] = {}
         self._held: dict[tuple[int, int], int] = {}
@@ -83,12 +83,12 @@ class _Painter:
         self.diagram.dots.append(Dot(site, column, str(message), kind, note))
 
     def _paint_stuck(self, moment: Moment, column: int, words: str) -> None:
-        """Copies in a buffer that are no successors of anything."""
+        """Draw the copies in a buffer that no state of the site will ever admit."""
         for message in moment.held:
             self.diagram.bars.append(Bar(moment.event.site, column, None, str(message), "blocked", words))
 
     def _paint_waiting(self) -> None:
-        """What waits, and how long."""
+        """Draw the messages that wait, and how long they do."""
         bars = self.diagram.bars
         for (site, message), column in self._held.items():
             end = self._taken.get((site, message))
@@ -107,7 +107,7 @@ class _Painter:
         return "late" if (site, message) in self._early else "plain"
 
     def _end(self, site: int) -> tuple[tuple[str, ...], bool]:
-        """What the application at a site got, and whether something is wrong with it."""
+        """Return what the application at a site got and lacks, in words, and whether something is wrong there."""
         wrong = [each for each in self._scene.findings if each.site == site]
         got = ", ".join(map(str, self._scene.taken[site]))
         words = [f"got {got}"] if got else []
@@ -119,7 +119,7 @@ class _Painter:
 
 
 def _continues(moment: Moment, previous: Moment | None) -> bool:
-    """What is delivered the moment it arrives, or a waiting time ends, shares that column."""
+    """Whether a moment shares the column of the previous one: a delivery on arrival, or when a waiting time ends."""
     if previous is None or not isinstance(moment.event, Take):
         return False
     match previous.event:

@@ -12,14 +12,14 @@ from inga.report.spacetime import Diagram, draw
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of one vector: of each show, the scene under its scheme and those under the right rules."""
+    """A vector that was played: for each show, the scene under its scheme and the scenes under the right rules."""
 
     vector: LadderVector
     shows: tuple[tuple[Show, Scene, tuple[Scene, ...]], ...]
 
     @property
     def holds(self) -> bool:
-        """Broken exactly as listed, and clean where it should be."""
+        """Whether the schemes broke exactly as listed, and the right rules did not."""
         return all(
             set(scene.found) == set(show.found) and not any(right.findings for right in rights)
             for show, scene, rights in self.shows
@@ -27,7 +27,7 @@ class Played:
 
     @property
     def measured(self) -> str:
-        """What was found, in a sentence or two."""
+        """The findings, in a sentence or two."""
         said: dict[str, list[str]] = {}
         for show, scene, _ in self.shows:
             said.setdefault("; ".join(outcome(scene)) or "nothing is wrong", []).append(show.name)
@@ -40,7 +40,7 @@ class Played:
         )
 
     def pictures(self) -> list[tuple[str, list[str], Scene, bool]]:
-        """What there is to draw: (schedule, orders that look the same, scene, whether it is a right one)."""
+        """Return the different pictures: (schedule, orders with this same picture, scene, whether these are right rules)."""
         found: dict[str, tuple[str, list[str], Scene, bool]] = {}
         for show, scene, rights in self.shows:
             for each, is_right in ((scene, False), *((right, True) for right in rights)):
@@ -52,7 +52,7 @@ class Played:
         return list(found.values())
 
     def files(self) -> Iterator[tuple[str, Diagram]]:
-        """Names of files and what is in them: a first picture of each scheme and rule."""
+        """Yield names of files and their pictures: the first one of each scheme and rule."""
         names = set()
         for _, orders, scene, _ in self.pictures():
             name = f"{self.vector.id}-{re.sub(r'[^a-z-]+', '-', orders[0].lower())}.svg"
@@ -61,7 +61,7 @@ class Played:
                 yield name, picture(scene, self.caption(orders, scene))
 
     def caption(self, orders: list[str], scene: Scene) -> str:
-        """What a picture shows."""
+        """Return the caption of a picture: its orders, and what is wrong."""
         return (
             f"{self.vector.id} under {', '.join(orders)}: {'; '.join(outcome(scene)) or 'nothing is wrong'}"
         )

@@ -1,7 +1,7 @@
-"""A schedule played and watched: what happened, in the order it happened, and what is wrong with it.
+"""Scenes: a schedule that was played, with what happened move by move, and what is wrong.
 
-What is wrong is judged by explicit sets of known messages, as the oracle does, and told apart more
-finely: who delivered what before which of its causes, what is held for ever, what should be flagged.
+The judge here keeps explicit sets of known messages, as the oracle does, but its findings have more detail: which
+member delivered which message before which of its causes, which is held for ever, which should be flagged.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from inga.trace.memory import MemoryTrace
 from inga.trace.schema import Row
 
 DELAY = 5.0
-"""Seconds by which sends leave late, where a schedule asks for it."""
+"""Seconds by which packets leave late in shows that delay them."""
 
 MATRIX = "matrix"
-"""What the order `vector` is called here when it counts per pair of members."""
+"""The name here of the order `vector` with a count per pair of members."""
 
 EARLY, NEVER, UNFLAGGED = "early", "never", "unflagged"
 
@@ -36,7 +36,7 @@ class SceneFinding(NamedTuple):
     site: int
     kind: str
     message: int
-    cause: int = 0  # of an early one: what is missing
+    cause: int = 0  # if the message is early: the cause that is missing
 
     def __str__(self) -> str:
         what = f"{self.message} before {self.cause}" if self.kind == EARLY else f"{self.message} {self.kind}"
@@ -45,32 +45,32 @@ class SceneFinding(NamedTuple):
 
 @dataclass(slots=True)
 class Moment:
-    """One move, and what it did at its site."""
+    """One move, and its effects at its site."""
 
     event: Event
-    held: list[int] = field(default_factory=list)  # messages that have to wait from here on
+    held: list[int] = field(default_factory=list)  # messages that wait from this move on
     released: list[int] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)  # messages that go on their way only now
-    dropped: bool = False  # a duplicate that was recognised
-    flagged: bool = False  # taken, and said to be concurrent with something
-    state: str = ""  # what the site compares stamps with, afterwards
-    finding: SceneFinding | None = None  # what is wrong with this very move
+    left: list[int] = field(default_factory=list)  # messages that leave only now
+    dropped: bool = False  # a duplicate was recognised
+    flagged: bool = False  # the message was taken with the flag of concurrency
+    state: str = ""  # the state with which the site compares stamps, after the move
+    finding: SceneFinding | None = None  # what is wrong with this move
 
 
 @dataclass(slots=True)
 class Scene:
-    """All of it."""
+    """A schedule that was played under an order."""
 
     order: str
     sites: int
     schedule: Schedule  # as played, completed
     moments: list[Moment]
-    stamps: dict[int, str]  # of each message, as it travelled
+    stamps: dict[int, str]  # by message: its stamp, as it was sent
     senders: dict[int, int]
     audience: dict[int, set[int]]
     findings: list[SceneFinding]
     taken: list[list[int]]
-    broken: set[str]  # promises, by the oracle
+    broken: set[str]  # guarantees that were broken, according to the oracle
 
     @property
     def found(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def play_schedule(
     delayed: bool = False,
     **flaws: Any,
 ) -> Scene:
-    """Play a schedule to its end on a board under an order. `delayed`: what is sent leaves later.
+    """Play a schedule to its end on a board under an order. `delayed`: packets leave later than they are sent.
     `flaws` are options of the board, such as where newcomers start."""
     schedule = Schedule.parse(text)
     sites = max(2, schedule.sites)
@@ -114,7 +114,7 @@ def play_schedule(
 
 
 class Watcher:
-    """Looks at a board after every move. Its traces share one list, so rows show who did what when."""
+    """Examines a board after every move. Its traces share one list of rows, so these are in the order of the moves."""
 
     board: Board
 
@@ -124,9 +124,9 @@ class Watcher:
         self.rows: list[Row] = []
         self.traces = [MemoryTrace(site, sites, self.rows) for site in range(sites)]
         self._moments: list[Moment] = []
-        self._read = 0  # rows looked at
+        self._read = 0  # rows already read
         self._under_way: set[int] = set()  # messages that have left
-        self._vectors: dict[int, list[int]] = {}  # of messages, where the order has vectors of its own
+        self._vectors: dict[int, list[int]] = {}  # vectors of messages, if the order itself has vectors
         self._causes: dict[int, set[int]] = {}
         self._audience: dict[int, set[int]] = {}
         self._senders: dict[int, int] = {}
@@ -150,19 +150,19 @@ class Watcher:
             moment.left = sorted({message for message, _ in self.board.under_way} - self._under_way)
         self._under_way |= {message for message, _ in self.board.under_way}
         self._look_at_queue(moment)
-        if event.site < len(self.board.stacks):  # a newcomer that waits for its bases has none
+        if event.site < len(self.board.stacks):  # a newcomer that waits for its bases has no stack
             moment.state = _state(self.board.stacks[event.site])
         self._moments.append(moment)
 
     def scene(self, order: str) -> Scene:
-        """Everything seen, once the board has finished."""
+        """Return the scene, once the board has finished."""
         board = self.board
         findings = [moment.finding for moment in self._moments if moment.finding is not None]
         for site, taken in enumerate(self._taken):
             if site in board.gone:
                 continue
             missing = {m for m, audience in self._audience.items() if site in audience} - taken
-            if board.gone:  # what nobody is left to send again may be missing, but not be waited for
+            if board.gone:  # messages of crashed members may be missing, but must not be held
                 lost = {m for m in missing if self._senders[m] in board.gone}
                 missing -= lost - set(board.held(site))
             findings += [SceneFinding(site, NEVER, message) for message in sorted(missing)]
@@ -182,7 +182,7 @@ class Watcher:
         )
 
     def _look_at_queue(self, moment: Moment) -> None:
-        """What the move released; what has come and is not among that has to wait."""
+        """Note the messages that the move released, and the one that has arrived but was not released, so that it waits."""
         event = moment.event
         released = self._released[event.site]
         if not isinstance(event, Take):
@@ -213,7 +213,7 @@ class Watcher:
                 self._known[site] |= causes | {message}
 
     def _is_nothing(self, event: Event) -> bool:
-        """A header for somebody who is not addressed, under a scheme that knows of no headers."""
+        """Whether an arrival means nothing: the header of a message that is not for the site, under a scheme without headers."""
         if not isinstance(event, Arrive) or event.site in self._audience[event.message]:
             return False
         return any(isinstance(layer, Rung | Matrix) for layer in self.board.stacks[event.site].layers)
@@ -229,10 +229,10 @@ class Watcher:
         elif row.step == "duplicate":
             moment.dropped = True
         elif row.step == "concurrent":
-            self._flagged.add((row.process, message))  # perhaps before it is taken
+            self._flagged.add((row.process, message))  # possibly before it is taken
 
     def _stamp(self, message: int) -> str:
-        """What a message carried, as its first receiver reads it."""
+        """Return the stamp of a message in words, as its first receiver reads it."""
         if message in self._vectors:
             return _vector(self._vectors[message])
         for member, packet in self.board.copies(message):
@@ -261,7 +261,7 @@ def _vector(counts: Sequence[int]) -> str:
 
 
 def describe(scene: Scene) -> list[str]:
-    """What happens, move by move, in words."""
+    """Describe a scene in words, move by move."""
     return [_line(scene, moment) for moment in scene.moments]
 
 
@@ -303,7 +303,7 @@ def _line(scene: Scene, moment: Moment) -> str:
 
 
 def outcome(scene: Scene) -> list[str]:
-    """What is wrong at the end, in words."""
+    """Describe what is wrong in a scene."""
     sentences = {
         EARLY: "{site} delivers {message} before its cause {cause}",
         NEVER: "{site} never delivers {message}",

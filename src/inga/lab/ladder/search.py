@@ -1,4 +1,4 @@
-"""Every schedule of few messages among few sites, until one breaks a scheme: the smallest there is."""
+"""The search for the smallest counterexample: every schedule of few messages among few sites, until one breaks a scheme."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ QUICK_BOUNDS = BOUNDS[:-1]
 
 
 def smallest(scheme: str, bounds: Sequence[tuple[int, int]] = BOUNDS) -> tuple[int, int, int, str, str]:
-    """(messages, sites, schedules tried, the first that breaks it, why); no schedule if none does."""
+    """Return (messages, sites, schedules tried, the first that breaks the scheme, the reason); an empty schedule if none does."""
     schedules = 0
     for messages, sites in bounds:
         report = Explorer(sites, messages, lossless(scheme)).run()

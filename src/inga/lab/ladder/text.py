@@ -1,4 +1,4 @@
-"""The ladder for a terminal: what happens, in the order it happens, and where it goes wrong."""
+"""The ladder as text for a terminal: what happens move by move, and where it goes wrong."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ WIDTH = 100
 
 
 def tell(chapters: Sequence[tuple[Chapter, Sequence[Played]]], searched: Table) -> str:
-    """All of it."""
+    """Return the whole text."""
     parts = []
     for chapter, played in chapters:
         parts.append(f"\n{chapter.title.upper()}\n")
@@ -49,6 +49,6 @@ def _searched(table: Table) -> str:
 
 
 def _prose(text: str, indent: str = "") -> str:
-    """Marked-up prose as plain lines."""
+    """Return prose with HTML tags as plain lines."""
     plain = unescape(re.sub(r"</?\w+>", "", text))
     return fill(plain, WIDTH, initial_indent=indent, subsequent_indent=indent)

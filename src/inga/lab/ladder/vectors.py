@@ -1,7 +1,7 @@
 """The counterexamples V0 to V28: one table, for the experiment, its page and the tests.
 
-Each says which scheme it breaks and how, and under which rule the same schedule is clean. The schedules
-are in the language of `inga.sim.schedule`; what is to be found is in the words of `scene.Finding`.
+Each entry names the schemes that it breaks, how they break, and the rules under which the same schedule is clean. The schedules
+are in the language of `inga.sim.schedule`, the findings in that of `scene.SceneFinding`.
 """
 
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from typing import Any
 from inga.lab.ladder.scene import MATRIX, Scene, play_schedule
 
 FOR_SUBSETS = ("history", "vector", MATRIX)
-"""Right where not everybody is addressed."""
+"""The orders that are right for messages to subsets, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A scheme, a schedule, and what goes wrong. `play` is given the order to play it under."""
+    """A scheme, a schedule, and what goes wrong. `play`, if given, plays the show under the order that it gets."""
 
     scheme: str
     schedule: str
     found: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)  # `skew` and `wait` of clocks; `delayed` sends
     flaws: dict[str, Any] = field(default_factory=dict)  # of the board, under the scheme only: `entry`, ...
-    label: str = ""  # what to call it, if it is not the scheme alone that is wrong
+    label: str = ""  # a name for the show, if not only the scheme is wrong
     play: "Callable[[Show, str], Scene] | None" = None
 
     @property
@@ -31,13 +31,13 @@ class Show:
         return self.label or self.scheme
 
     def under(self, order: str) -> Scene:
-        """The same schedule under any order."""
+        """Play the schedule under some order, without the flaws."""
         if self.play is not None:
             return self.play(self, order)
         return play_schedule(self.schedule, order, **self.options)
 
     def broken(self) -> Scene:
-        """Under the scheme, with all that is wrong about it."""
+        """Play the schedule under the scheme, with the flaws."""
         if self.play is not None:
             return self.play(self, self.scheme)
         return play_schedule(self.schedule, self.scheme, **self.options, **self.flaws)
@@ -49,22 +49,22 @@ class LadderVector:
 
     id: str
     title: str
-    statement: str  # what is claimed, in a sentence
-    published: str  # how it ends, as listed
-    why: str  # for somebody who sees it for the first time
+    statement: str  # the claim, in a sentence
+    published: str  # the outcome, as listed
+    why: str  # an explanation for beginners
     shows: tuple[Show, ...]
     right: tuple[str, ...] = ("vector",)
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A rung or two, and what to learn from them."""
+    """A chapter of the ladder: one or two rungs, and the lesson from them."""
 
     title: str
     lead: tuple[str, ...]  # paragraphs
     vectors: tuple[LadderVector, ...]
-    rule: str = ""  # what to take along
-    example: str = ""  # a schedule to be shown step by step under the right rule
+    rule: str = ""  # the lesson
+    example: str = ""  # a schedule to show step by step under the right rule
 
 
 def _each(schemes: str, schedule: str, *found: str) -> tuple[Show, ...]:
@@ -99,7 +99,7 @@ SCHEMES = {
     MATRIX: "Count messages per pair of members; wait for those to me that the stamp counts.",
     "vector": "Deliver what is the next of its sender, when everything its stamp names is here.",
 }
-"""Each scheme in a line."""
+"""Each scheme, described in a line."""
 
 
 CHAPTERS = (

@@ -1,13 +1,13 @@
-"""What is promised when members come, fail, stand still and are cut off, tried with eight processes and real sockets.
+"""The promises about members that join, fail, stop and are cut off, tested with eight processes and real sockets.
 
-    start    all start at once: how long until they are one view
-    killed   SIGKILL of two under load, of which one leads; both start again
+    start    all start at once: how long until all are in one view
+    killed   SIGKILL of two under load, one of which leads; both start again
     stopped  SIGSTOP of one for five seconds, then SIGCONT
     split    five and three are cut off from each other for three seconds (70 with --long), by network namespaces, with both policies
-    scenes   the lecture's counterexamples about groups that change, in which here nothing goes wrong
+    scenes   the lecture's counterexamples about groups that change, in which nothing goes wrong here
 
-Under each of five orders, but for the last. An oracle judges what the applications saw, and `inga check` the traces. Whatever is not
-kept is a failure of ours.
+All but the scenes run under each of five orders. An oracle judges what the applications saw, and `inga check` the traces. A broken
+promise is a bug of inga.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ from inga.runs.disturbed import run as run_disturbed
 ROUNDS, ROUNDS_QUICK = 20, 3
 SCENES_QUICK = 3
 FILE_NAME = str.maketrans(" /", "--", ",:")
-"""Makes a file name of words."""
+"""Translates the name of a trial to a file name."""
 
 TITLE = "Members come, fail and return, measured"
 
@@ -64,7 +64,7 @@ def run(
     only: str = "",
     detect: float | None = None,
 ) -> Outcome:
-    """All trials, or those with these words in their names; then tables, claims and a page."""
+    """Run all trials, or those with the words of `only` in their names; then write tables, claims and a page."""
     forgiven, words = detect or DETECT, only.split()
     if forgiven <= 0:
         raise UsageError(f"--detect is a number of seconds above 0, not {detect:g}")
@@ -149,7 +149,7 @@ def _act_all(
 
 
 def _certified(trace: Path, session: Any) -> str:
-    """What `inga check` says, in a word if it can read the trace."""
+    """Return the verdict of `inga check`, or the error if it cannot read the trace."""
     try:
         _, certificate = check_trace(str(trace), session=session)
     except TraceError as error:
@@ -164,7 +164,7 @@ def _new(trace: Path) -> Path:
 
 
 def _plain(table: Table) -> str:
-    """With columns as wide as what is in them."""
+    """Return a table as text, with columns as wide as their cells."""
     cells = [table.columns, *([evaluation.cell_text(each) for each in row] for row in table.rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(table.columns))]
     return "\n".join(

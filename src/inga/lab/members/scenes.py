@@ -1,8 +1,8 @@
 """The lecture's counterexamples about groups that change, V19 to V24 and V27, with real processes and sockets.
 
-In each of them some simpler way to let members in or go blocks somebody for ever, or delivers a message before its cause. Here the
-same happens to a live group, in which a message is kept on its way by a delay: nobody waits, and causes come first. The
-simpler ways, which fail, are played by `inga lab ladder`.
+In each of them some simpler way to change a group blocks a member for ever, or delivers a message before its cause. Here the
+same happens to a live group, in which a delay keeps a message in flight: no member waits, and causes come first. `inga lab ladder`
+plays the simpler ways, which fail.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from inga.trace.manifest import mark_crashed
 
 FOUNDERS = ("alice", "bob", "cathy")
 LATE, NEVER = 0.3, 60.0
-"""Seconds for which messages are kept on their way: so that something else comes first; longer than a scene takes."""
+"""Seconds for which messages are delayed: so that others arrive first; longer than a scene takes."""
 
 TIMEOUT = 30.0
 DETECT = 1.0
 
 
 class LiveScene(NamedTuple):
-    """One of them. `took`: by member what it takes, in which order, if all is well."""
+    """One scene. `took`: by member, the messages that it takes in their order, if all is well."""
 
     id: str
     title: str
@@ -50,7 +50,7 @@ class Acted(NamedTuple):
     scene: LiveScene
     took: dict[str, list[str]]
     seconds: float
-    stuck: str  # what did not come about
+    stuck: str  # the error that ended the scene, or empty
 
     @property
     def is_right(self) -> bool:
@@ -61,7 +61,7 @@ class Acted(NamedTuple):
         return [self.scene.id, self.scene.title, f"{seen}; {self.stuck}" if self.stuck else seen]
 
     def claim(self, verdict: str) -> Claim:
-        """`verdict` of `inga check`, which is unknown where the last rows of a process are lost that was killed."""
+        """`verdict` is that of `inga check`, which is *unknown* if the last rows of a killed process are lost."""
         expected = "; ".join(
             f"{name} takes {' '.join(texts) or 'nothing'}" for name, texts in self.scene.took.items()
         )
@@ -75,7 +75,7 @@ class Acted(NamedTuple):
 
 
 class Actors:
-    """The processes of a scene, each of which does what it is told."""
+    """The processes of a scene, which follow commands."""
 
     def __init__(self, cluster: Cluster, names: tuple[str, ...], trace: Path) -> None:
         self.took: dict[str, list[str]] = {name: [] for name in names}
@@ -89,11 +89,11 @@ class Actors:
         self._cluster.tell(kind, self._names.index(name), **what)
 
     def send(self, name: str, text: str, *to: str) -> None:
-        """`to` nobody in particular is to everybody."""
+        """Let a member send a text; to all members if `to` is empty."""
         self.tell(name, "send", text=text, to=to or None)
 
     def keep_back(self, name: str, to: str, seconds: float = NEVER) -> None:
-        """From now on what `name` sends to that one is on its way for so long."""
+        """From now on, delay the datagrams of a member to another one by so many seconds."""
         self.tell(name, "delay", to=to, seconds=seconds)
 
     def kill(self, *names: str) -> None:
@@ -108,13 +108,13 @@ class Actors:
         self._until(lambda: text in self.took[name], f"{name} takes {text}")
 
     def until_view(self, *names: str) -> None:
-        """All of these are in a view of exactly these."""
+        """Wait until all of these are in a view with exactly these members."""
         self._until(
             lambda: all(set(self._views.get(name, ())) == set(names) for name in names), f"view of {names}"
         )
 
     def finish(self) -> None:
-        """Let those who are there leave."""
+        """Let the processes leave that were not killed."""
         for name in self._names:
             self.tell(name, "leave")
         gone = frozenset(self._names.index(name) for name in self._killed)
@@ -139,7 +139,7 @@ class Actors:
 
 
 def act(scene: LiveScene, trace: Path) -> Acted:
-    """Play it; what everybody has taken. A scene that gets stuck ends with what was taken until then."""
+    """Play a scene, and return what all members have taken. A scene that gets stuck ends with what was taken until then."""
     began, stuck = monotonic(), ""
     with _actors(scene, trace) as actors:
         try:
@@ -172,7 +172,7 @@ def _actors(scene: LiveScene, trace: Path) -> Iterator[Actors]:
 
 
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
-    """One actor."""
+    """Run the process of one actor."""
     if (await link.hear())["kind"] != "join":
         link.say("left")
         return
@@ -245,7 +245,7 @@ def _die_both(on: Actors) -> None:
     on.send("alice", "1")
     on.until_took("bob", "1")
     on.send("bob", "2")
-    on.until_took("alice", "2")  # so it has come to cathy, too, where it waits for its cause
+    on.until_took("alice", "2")  # so it has reached cathy, too, where it waits for its cause
     on.kill("alice", "bob")
     on.until_view("cathy")
 

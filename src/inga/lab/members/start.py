@@ -1,5 +1,5 @@
-"""How long it takes until processes that join at the same moment, and that nobody has told who the others are, are in one
-view. The same processes found one group after the other, so that what is measured is not how long Python takes to start."""
+"""Measures how long it takes until processes that join at the same moment, without a list of members, are in one
+view. The same processes found one group after the other, so that the start of Python is not measured."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ TIMEOUT = 60.0
 
 
 class MeasuredStarts(NamedTuple):
-    """All rounds of an order, in seconds. `check`: what `inga check` says of the last one."""
+    """All rounds of an order, in seconds. `check`: the verdict of `inga check` on the last one."""
 
     order: str
     seconds: list[float]
@@ -51,7 +51,7 @@ class MeasuredStarts(NamedTuple):
 def measure_starts(
     traces: Mapping[str, Path], rounds: int, say: SayProgress
 ) -> Iterator[tuple[str, list[float]]]:
-    """Rounds of each order, by processes that stay, in seconds. The last one writes the order's trace."""
+    """Yield the seconds of all rounds of each order, with the same processes throughout. The last round writes the order's trace."""
     if not traces:
         return
     people = member_names(MEMBERS)
@@ -82,7 +82,7 @@ def _round(cluster: Cluster, order: str, trace: Path | None) -> float:
 
 
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
-    """One process: a member of one group after the other."""
+    """Run one process, which is a member of one group after the other."""
     link.say("here")
     while (told := await link.hear())["kind"] == "join":
         async with join(name=config["name"], **told["join"]) as group:

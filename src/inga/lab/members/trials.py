@@ -1,7 +1,7 @@
-"""Trials of eight live members to which something happens: what it is, what is promised then, and whether that was kept.
+"""Trials of eight live members with mishaps: what happens, what is promised then, and whether the promise was kept.
 
-Members of `total` and `object` call replicated objects. Those of the other orders send messages and hear themselves, too: what they
-have heard is the state of their application, which they give to newcomers. In the end all have the same.
+Members under `total` and `object` call replicated objects. Those under the other orders send messages and get their own, too: the
+messages that they got are the state of their application, which they give to newcomers. In the end all have the same state.
 """
 
 from typing import NamedTuple
@@ -18,12 +18,12 @@ from inga.trial.trial import Trial
 
 ORDERS = ("causal", "co", "sco", "total", "object")
 RATE, CALL_RATE = 20.0, 5.0
-"""Sends, and calls, per second and member: load enough to notice that something stops. A call is executed at eight copies, and as
-many of them as messages would keep two cores busy without anything else."""
+"""Sends, and calls, per second and member: load enough to notice that deliveries stop. A call is executed at eight copies, and as
+many calls as messages would alone keep two cores busy."""
 
 DETECT = 1.0
 STOP_BESIDES = 1.0
-"""Seconds beyond `detect` for which nothing comes to a survivor, at most."""
+"""The most seconds beyond `detect` for which nothing is delivered at a survivor."""
 
 PEOPLE = member_names(MEMBERS)
 SPLIT = f"{','.join(PEOPLE[:5])}/{','.join(PEOPLE[5:])}"
@@ -33,11 +33,12 @@ GOES_ON = {
     "primary": "the five go on, and the three come back with their state",
     "all": "both parts go on, and on_merge is given both at all members when they come together",
 }
-"""By policy, what is promised of a network that is cut."""
+"""By policy, the promise for a network that is cut."""
 
 
 class Trouble(NamedTuple):
-    """One thing that befalls a group. `seconds`: how long it lasts, with what the group needs afterwards."""
+    """One kind of trial: its mishaps, and the promise. `seconds`: how long it lasts, including the time that the group needs
+    afterwards."""
 
     name: str
     mishaps: tuple[Mishap, ...]
@@ -47,7 +48,7 @@ class Trouble(NamedTuple):
 
     @property
     def parts(self) -> list[list[str]]:
-        """Of the network, if it is cut."""
+        """The parts of the network, if it is cut."""
         return [list(part) for each in self.mishaps for part in each.parts]
 
     @property
@@ -56,7 +57,7 @@ class Trouble(NamedTuple):
 
 
 def troubles(*, long: bool) -> list[Trouble]:
-    """What befalls the groups. The first of all leads."""
+    """Return the kinds of trials. The first member leads."""
     leader, other, third = PEOPLE[0], PEOPLE[4], PEOPLE[2]
     killed = (
         Mishap(2.0, "crash", leader),
@@ -79,7 +80,7 @@ def troubles(*, long: bool) -> list[Trouble]:
 
 
 def trial_of(order: str, trouble: Trouble, detect: float) -> Trial:
-    """All members talk until after everything is over."""
+    """Return the trial, in which all members send or call until its mishaps are over and the group has recovered."""
     calls = find(order).objects
     rate = CALL_RATE if calls else RATE
     return Trial(
@@ -133,11 +134,11 @@ class LiveTrial(NamedTuple):
         )
 
     def faults(self) -> list[str]:
-        """What was promised and not kept."""
+        """Return the promises that were not kept."""
         if self.result is None:
             return [self.verdict]
         course, result, stop_max = self.course, self.result, self.detect + STOP_BESIDES
-        # A process that is killed loses its last rows, without which some checks cannot tell.
+        # A killed process loses its last rows, without which some checks answer *unknown*.
         certified = ("pass", "unknown") if self.trouble.kills else ("pass",)
         found = {
             f"check: {self.verdict}": self.verdict not in certified,
@@ -151,7 +152,7 @@ class LiveTrial(NamedTuple):
 
     @property
     def _are_merged(self) -> bool:
-        """Whether every application was told of both parts, if both went on."""
+        """Whether every application was given both parts by `on_merge`, if both went on."""
         if self.trouble.policy != "all":
             return True
         parts = sorted(map(sorted, self.trouble.parts))
@@ -162,7 +163,7 @@ class LiveTrial(NamedTuple):
 
     @property
     def _delivered(self) -> int:
-        """Messages that were delivered, or calls that were committed."""
+        """The number of messages delivered, or of calls committed."""
         assert self.result is not None
         return self.result.committed if isinstance(self.result, CallResult) else self.result.delivered
 

@@ -1,19 +1,19 @@
 """The evaluation of OBG: how much has to be ordered, what that costs, and whether its theorems are true.
 
     pairs      of the pairs of requests with a common destination, the share that an order orders, in percent, as observed
-    waiting    the share of which one does not start before the other has come
+    waiting    the share in which one request does not start before the other has arrived
     wait       from the receipt of a request to its start, in time units; a copy travels 5 on average
-    delay      from its sending to its start
-    literal    pairs that conflict; object order as the paper has it, precedence or conflict; and precedence alone
-    control    packets besides requests, for each request
-    cost       packets, bytes, numbers that receivers look at, and CPU, for each request
-    theorems   Theorems 1 to 4 on random runs, with data messages; and Table 1, worked out from these runs
+    delay      from its send to its start
+    literal    pairs that conflict; pairs that object order as printed relates, by precedence or conflict; by precedence alone
+    control    packets besides requests, per request
+    cost       packets, bytes, numbers that receivers process, and CPU, per request
+    theorems   Theorems 1 to 4 on random runs, with data messages; and Table 1, derived from these runs
     figure 3, table 2    the worked examples
     delta      one for each pair of members, or one for all
-    invoking   objects that know who calls them
+    invoking   objects that know which members call them
 
-Tables of the load have the columns model, n, share, order, value. Simulations run as Spark tasks; with `quick`, fewer of
-them, here unless a master was named.
+Tables of the load have the columns model, n, share, order, value. Simulations run as Spark tasks; with `quick` there are fewer of
+them, and they run in this process unless a master was given.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,16 +41,16 @@ SHARES = (0, 20, 40, 60, 80, 90, 100)
 SEEDS = 4
 
 RUNS, RUNS_QUICK, RUNS_TOGETHER = 600, 30, 10
-"""Random runs that theorems are tried on; and how many of them are one task."""
+"""The number of random runs on which the theorems are tested, and how many of them are one task."""
 
 INVOKERS = 2
-"""Members that call, where objects are told so."""
+"""The number of members that call, in runs in which objects are told which members call them."""
 
 COLUMNS = ["model", "n", "share", "order", "value"]
 
 
 class LoadPoint(NamedTuple):
-    """Where something was measured; a mean over seeds."""
+    """The parameters of a measurement, which is a mean over seeds."""
 
     model: str
     n: int
@@ -59,7 +59,7 @@ class LoadPoint(NamedTuple):
 
 
 class RunSeeds(NamedTuple):
-    """Random runs that are played together."""
+    """Random runs that are one task."""
 
     first: int
     runs: int
@@ -69,7 +69,7 @@ Simulated = Load | PaceTask | RunSeeds
 
 
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
-    """All simulations, then tables, claims and a page."""
+    """Run all simulations; then write tables, claims and a page."""
     tasks: list[Simulated] = [*loads(quick), *told_loads(quick), *paces(quick), *run_seeds(quick)]
     answers = simulate_all(simulate, tasks, progress, None if quick and master == LOCAL else master)
     tables, claims = conclude(dict(zip(tasks, answers, strict=True)))
@@ -79,7 +79,7 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
 
 
 def simulate(task: Simulated) -> Any:
-    """One task."""
+    """Run one task."""
     match task:
         case Load():
             return (CausalSimulation if task.order == "causal" else ObjectSimulation)(task).run()
@@ -90,7 +90,7 @@ def simulate(task: Simulated) -> Any:
 
 
 def conclude(answers: Mapping[Simulated, Any]) -> tuple[dict[str, Table], list[Claim]]:
-    """Tables and verdicts."""
+    """Return tables and verdicts."""
     measured = [(task, answer) for task, answer in answers.items() if isinstance(task, Load)]
     found = means((load, answer) for load, answer in measured if not load.invokers)
     seeds = [task for task in answers if isinstance(task, RunSeeds)]
@@ -113,7 +113,7 @@ def conclude(answers: Mapping[Simulated, Any]) -> tuple[dict[str, Table], list[C
 
 
 def loads(quick: bool) -> Iterable[Load]:
-    """Causal and total order do not ask which methods are compatible: once for each size is enough."""
+    """Yield the loads. Causal and total order do not depend on which methods are compatible: one run for each size is enough."""
     sizes, shares, seeds = ((3, 5), (0, 40, 60, 100), 2) if quick else (SIZES, SHARES, SEEDS)
     for model, n, seed in product(MODELS, sizes, range(seeds)):
         for order in ORDERS:
@@ -122,20 +122,21 @@ def loads(quick: bool) -> Iterable[Load]:
 
 
 def told_loads(quick: bool) -> Iterable[Load]:
-    """Few members call. The pairs of methods are those for which object order gains nothing otherwise."""
+    """Yield loads in which few members call. Their pairs of compatible methods are those for which object order gains nothing
+    otherwise."""
     sizes, seeds = ((5,), 2) if quick else ((5, 8), SEEDS)
     for n, told, seed in product(sizes, (False, True), range(seeds)):
         yield Load("pairs", n, 60, "object", seed, looked_at=1, invokers=INVOKERS, told=told)
 
 
 def run_seeds(quick: bool) -> Iterable[RunSeeds]:
-    """What theorems are tried on."""
+    """Yield the random runs on which theorems are tested."""
     for first in range(0, RUNS_QUICK if quick else RUNS, RUNS_TOGETHER):
         yield RunSeeds(first, RUNS_TOGETHER)
 
 
 def means(measured: Iterable[tuple[Load, LoadMeans]]) -> dict[LoadPoint, LoadMeans]:
-    """Over seeds."""
+    """Return the means over seeds."""
     found: dict[LoadPoint, list[LoadMeans]] = {}
     for load, each in measured:
         found.setdefault(LoadPoint(load.model, load.n, load.share, load.order), []).append(each)
@@ -146,7 +147,7 @@ def means(measured: Iterable[tuple[Load, LoadMeans]]) -> dict[LoadPoint, LoadMea
 
 
 def tabulate(found: Mapping[LoadPoint, LoadMeans]) -> dict[str, Table]:
-    """Orders that do not ask which methods are compatible stand in every line of their size."""
+    """Return the tables of the load. Orders that do not depend on which methods are compatible appear in every line of their size."""
     shares = sorted({point.share for point in found})
     sizes = sorted({point.n for point in found})
     rows: dict[str, list[list[object]]] = {

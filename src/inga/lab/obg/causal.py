@@ -1,7 +1,7 @@
 """The same load in causal order: every request waits for all that precede it and are for its destination.
 
-Who sent how many to whom is counted by a matrix, and held messages are kept by the very inbox that the order
-`vector` uses with `matrix=True`. Concurrent requests stay unordered, whatever they do.
+A matrix counts the messages from each member to each other, and held messages are kept by the same `Inbox` that the order
+`vector` uses with `matrix=True`. Concurrent requests are not ordered, even if they conflict.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from inga.wire.invocation import encode
 
 @dataclass(slots=True)
 class _Sent:
-    """A request under way, with what its sender knew."""
+    """A request in flight, with its sender's matrix."""
 
     request: LoadRequest
     src: int
     at: float
-    matrix: list[list[int]]  # messages of k to j before this one
+    matrix: list[list[int]]  # [k][j]: messages from k to j before this one
 
 
 class CausalSimulation(Agenda):
-    """One simulation of `load` under causal order."""
+    """A simulation of a load under causal order."""
 
     def __init__(self, load: Load) -> None:
         super().__init__()
@@ -59,8 +59,9 @@ class CausalSimulation(Agenda):
         )
 
     def _observed(self) -> set[tuple[int, int]]:
-        """Pairs of which one waits for the other: each request is held back in turn, at each destination, until all
-        others have come there. Which of the two is held back makes no difference where neither waits."""
+        """Return the pairs in which one request waits for the other. For that, each request in turn is held back at each
+        destination until all others have arrived there. If neither waits for the other, it makes no difference which one is held
+        back."""
         waiting: set[tuple[int, int]] = set()
         for me in range(self._load.n):
             here = [sent for sent in self._sent.values() if me in sent.request.dst]
@@ -107,7 +108,7 @@ class CausalSimulation(Agenda):
             self._send(me, sent.request.then)
 
     def _size(self, sent: _Sent) -> int:
-        """Bytes of a copy, in the form of the product's requests, with the matrix in the place of the vector."""
+        """Return the bytes of a copy, encoded like the product's requests, with the matrix in place of the vector."""
         entries = tuple(count for row in sent.matrix for count in row)
         start = StartId(len(self._sent), sent.src)
         numbers = tuple((dst, sent.matrix[sent.src][dst] + 1) for dst in sent.request.dst)

@@ -1,4 +1,4 @@
-"""What the OBG paper claims, which has no numbers of its own, and what the simulations say about it."""
+"""The claims of the OBG paper, which has no numbers, and the verdicts of the simulations on them."""
 
 from collections.abc import Mapping
 from statistics import fmean
@@ -9,25 +9,26 @@ from inga.lab.obg.load import MODELS, LoadMeans
 from inga.lab.obg.paced import PACES
 
 ABOUT = 0.2
-"""Time units: with few seeds, smaller differences are none."""
+"""Time units: with few seeds, smaller differences do not count."""
 
 CLEARLY = 0.2
-"""Of a wait: a share by which it has to be shorter."""
+"""The share by which a wait has to be shorter to be clearly shorter."""
 
 LESS = 0.99
-"""Times as much: what is nearer to 1 is no less."""
+"""A cost counts as less if it is below this many times the other."""
 
 COSTS = {
     "communication": (("packets", "bytes"), "which takes less communication"),
     "computation": (("numbers",), "and less computation"),
 }
-"""What is counted for each request, and what is claimed. Numbers are entries of vectors, matrices and heartbeats that receivers have to look at."""
+"""For each claim about cost, the measurements per request and its statement. Numbers are entries of vectors, matrices and
+heartbeats that receivers have to process."""
 
 Found = Mapping[Any, LoadMeans]
 
 
 def judge(found: Found) -> list[Claim]:
-    """A verdict for each claim that is about the load."""
+    """Return a verdict for each claim about the load."""
     return [
         _fewer(found),
         *(_cheaper(found, what, order) for what in COSTS for order in ("causal", "total")),
@@ -38,7 +39,7 @@ def judge(found: Found) -> list[Claim]:
 
 
 def _grid(found: Found, model: str) -> list[tuple[int, int, LoadMeans, LoadMeans, LoadMeans]]:
-    """n, share, then what object, causal and total order measured there."""
+    """Return (n, share, measurements of object, causal and total order) for all sizes and shares."""
     cells = []
     for at, measured in found.items():
         if at.model == model and at.order == "object":
@@ -73,7 +74,7 @@ def _fewer(found: Found) -> Claim:
 
 
 def _cheaper(found: Found, what: str, order: str) -> Claim:
-    """Less of everything that counts, wherever anything is compatible. Where nothing is, object order is total order."""
+    """Judge whether object order costs less wherever any methods are compatible. If none are, object order is total order."""
     columns, statement = COSTS[what]
     cells = [cell for model in MODELS for cell in _grid(found, model)]
     cells = [cell for cell in cells if cell[1] > 0]
@@ -106,7 +107,7 @@ def _cheaper(found: Found, what: str, order: str) -> Claim:
 
 
 def _faster_than_total(found: Found, model: str) -> Claim:
-    """In proportion to what needs no order, that is: the claim is that fewer pairs mean less delay."""
+    """Judge whether the wait falls in proportion to the compatible share: the claim is that fewer ordered pairs mean less delay."""
     cells = [cell for cell in _grid(found, model) if 0 < cell[1] < 100]
     shares = sorted({cell[1] for cell in cells})
     left = {
@@ -154,7 +155,7 @@ def _free(found: Found) -> Claim:
 
 
 def judge_paces(table: Table) -> Claim:
-    """What a δ for each pair gives, in the largest group."""
+    """Judge the effect of a δ for each pair, in the largest group."""
     n = max(row[0] for row in table.rows)
     rows = {(row[1], row[2]): row[3:] for row in table.rows if row[0] == n}
     pair, longest, mean = (rows["0%", pace] for pace in PACES)
@@ -171,7 +172,7 @@ def judge_paces(table: Table) -> Claim:
 
 
 def judge_invoking(table: Table) -> Claim:
-    """What it gives to say who calls."""
+    """Judge the effect of telling objects which members call them."""
     told = {(row[0], row[1]): row for row in table.rows}
     sizes = sorted({row[0] for row in table.rows})
     left = [told[n, "named"][2] / told[n, "not named"][2] for n in sizes]

@@ -1,13 +1,13 @@
-"""Data messages: what an instance and those it has invoked tell each other while both run.
+"""Data messages, which an instance and the instances that it has invoked exchange while both run.
 
 The paper names them (sections 2.1 and 3.1): instances exchange data if one of them invokes the other asynchronously or
-one-way. It gives no rule of their own for them. They are not part of the objects that users have, where arguments and results
-are all that travels; here the same engine is given them, to see whether its vectors are enough to keep them in order:
+one-way. It has no separate rule for them. The objects of the product have none, they exchange only arguments and results; here the same
+engine gets data messages, to test whether its vectors suffice to order them:
 
     send     like any message of the instance: a number for each link, a stamp, the vector
-    early    data for an instance that has not started wait for it: its request comes first
-    take     when nothing for the same instance can still come that precedes them, neither data nor an answer;
-             answers wait for data in the same way, so whoever has an answer has all data that were sent before it
+    early    data for an instance that has not started wait until its request has started it
+    take     when no data and no answer that precede them can still arrive for the same instance;
+             answers wait for data in the same way, so an instance that has an answer has all data that were sent before it
     late     data for an instance that has ended, or never starts, are dropped
 """
 
@@ -31,17 +31,18 @@ from inga.objects.order import precedes
 from inga.objects.roster import Roster
 
 DATA = "d"
-"""The kind of these messages, beside those of the protocol."""
+"""The kind of these messages, besides those of the protocol."""
 
 UP, DOWN = "up", "down"
-"""To the invoker; to what was invoked. An object may invoke itself, so that the place alone does not tell."""
+"""Directions: to the invoker, and to the invoked instance. An object may invoke itself, so the place alone does not determine the
+direction."""
 
 DataEnd = tuple[int, str, CallId]
-"""Who is meant: a place, the direction, and the call that connects the two."""
+"""A receiver of data: its place, the direction, and the call that connects the two instances."""
 
 
 class DataExchange:
-    """The data of all instances of one member."""
+    """Sends, holds and delivers the data messages of all instances of one member."""
 
     def __init__(self, local: Local, outer: Observer | None) -> None:
         self._local = local
@@ -49,17 +50,17 @@ class DataExchange:
         self._ends: dict[DataEnd, Instance] = {}
         self._held: list[tuple[DataEnd, Message]] = []
         self.dropped = 0
-        self.is_used = True  # else answers wait for answers alone, as without data
+        self.is_used = True  # if not, answers wait only for answers, as without data
 
     def tell_invoker(self, instance: Instance, value: Any) -> None:
-        """From an instance to the one that has invoked it."""
+        """Send data from an instance to the one that has invoked it."""
         request = instance.request
         if request is None or request.kind not in (ASYNCHRONOUS, ONE_WAY):
             raise UsageError("data go to an invoker that does not wait: it calls by start or oneway")
         self._say(instance, UP, request.call, (request.src,), value)
 
     def tell_invoked(self, instance: Instance, call: Pending, value: Any) -> None:
-        """From an instance to those that a call of it has started."""
+        """Send data from an instance to those that a call of it has started."""
         if call.kind not in (ASYNCHRONOUS, ONE_WAY):
             raise UsageError(
                 "data go to what was invoked by start or oneway: who calls and waits tells nothing"
@@ -67,13 +68,13 @@ class DataExchange:
         self._say(instance, DOWN, call.id, call.dst, value)
 
     def take(self, message: Message) -> None:
-        """Data came."""
+        """Hold a data message that has arrived."""
         for place in message.dst:
             if self._local.roster.member_of[place] == self._local.me:
                 self._held.append(((place, message.op, message.call), message))
 
     def release(self) -> bool:
-        """Hand over one message that nothing can precede any more; whether there was one."""
+        """Deliver one message that no other message can precede any more; return whether there was one."""
         for at, (end, message) in enumerate(self._held):
             instance = self._ends.get(end)
             if instance is not None and self.is_next(instance, message):
@@ -84,7 +85,7 @@ class DataExchange:
         return False
 
     def is_next(self, instance: Instance, message: Message) -> bool:
-        """Whether nothing for the instance can still come, or waits here, that precedes the message."""
+        """Whether no message for the instance that precedes this one can still arrive, or waits here."""
         received, vector = self._local.links.received, message.vector
         if any(received[place] < vector[place] for place in _sources(instance)):
             return False
@@ -94,7 +95,7 @@ class DataExchange:
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
-        """What the engine observes: who begins and ends."""
+        """Note an event that the engine reports: instances that begin and end."""
         if self._outer is not None:
             self._outer.note(step, now, place, message, instance)
         if step == "end" and instance is not None:
@@ -130,7 +131,7 @@ class DataExchange:
 
 
 class TalkingCalls(Calls):
-    """Answers that also wait for data."""
+    """Calls whose answers also wait for data."""
 
     data: DataExchange
 
@@ -140,7 +141,7 @@ class TalkingCalls(Calls):
 
 
 class TalkingEngine(Engine):
-    """The engine of the product, and data messages."""
+    """The product's engine, with data messages."""
 
     def __init__(
         self,
@@ -182,12 +183,12 @@ class TalkingEngine(Engine):
     def _settle(self) -> None:
         super()._settle()
         while self.data.release():
-            self.links.moved = True  # answers may have waited for it
+            self.links.moved = True  # answers may have waited for these data
             super()._settle()
 
 
 class TalkingHost(Host):
-    """A host whose bodies can tell each other data: by `host.engine.data`."""
+    """A host whose method bodies can exchange data, by `host.engine.data`."""
 
     engine: TalkingEngine
 
@@ -197,14 +198,14 @@ class TalkingHost(Host):
 
 
 def give_engine(host: Host, engine: Engine) -> None:
-    """Let a host that has done nothing yet have an engine of another kind."""
+    """Replace the engine of a host that has done nothing yet."""
     for place, hosted in host.engine.hosted.items():
         engine.hosted[place].state = hosted.state
     host.engine = engine
 
 
 class _Watch:
-    """Tells the exchange what happens, once there is one."""
+    """An observer that passes events on to the data exchange, which is made after the engine's base."""
 
     data: DataExchange
 
@@ -215,6 +216,6 @@ class _Watch:
 
 
 def _sources(instance: Instance) -> set[int]:
-    """The places from which something for the instance can come: its invoker, and those that it has called."""
+    """Return the places from which messages for the instance can arrive: its invoker's, and those that it has called."""
     places = {place for call in instance.calls.values() for place in call.dst}
     return places if instance.request is None else places | {instance.request.src}

@@ -1,8 +1,9 @@
-"""What precedes what in a run, by the definitions and exactly: sets of messages instead of vectors and stamps.
+"""Precedence in a run, exactly by the definitions: with sets of messages instead of vectors and stamps.
 
-m1 → m2, *significantly precedes*: one instance sent or received m1 and then sent m2; or an instance did the one and another of the same object
-the other, that conflicts with it and began after it had committed; or by way of a third message. The counters of the
-engine relate at least that, and more: they count messages of a place, whichever instance sent them.
+m1 → m2, *m1 significantly precedes m2*: an instance sent or received m1, and then sent m2; or one instance sent or received m1,
+and another one of the same object, which conflicts with the first and began after it had committed, sent m2; or there is a third
+message between them. The counters of the engine relate at least these messages, and more: they count messages of a place,
+whichever instance sent them.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ SENDS = ("request", "response", "data", "tell abort", "tell commit")
 
 
 class Act(NamedTuple):
-    """An instance sends a message, or gets one."""
+    """An instance sends or receives a message."""
 
     is_send: bool
     message: Message
@@ -24,15 +25,15 @@ class Act(NamedTuple):
 
 
 class InstanceRun:
-    """One instance, as the events show it."""
+    """One instance, according to the events."""
 
     def __init__(self, place: int, op: str, begun: int) -> None:
         self.place = place
         self.op = op
-        self.begun = begun  # numbers of events
+        self.begun = begun  # the number of an event, like `committed`
         self.committed: int | None = None
-        self.past = 0  # a bit for each message that precedes what it sends next
-        self.taken: list[Message] = []  # answers and data, in this order
+        self.past = 0  # a bit for each message that precedes its next send
+        self.taken: list[Message] = []  # answers and data, in the order in which it took them
 
 
 class RunHistory:
@@ -43,8 +44,8 @@ class RunHistory:
         self.roster = run.roster
         self.messages: list[Message] = []  # in the order in which they were sent
         self.number: dict[SendId, int] = {}
-        self.before: list[int] = []  # of each message: a bit for each m1 with m1 → m
-        self.starts: list[list[Message]] = [[] for _ in run.roster.places]  # requests, in order
+        self.before: list[int] = []  # for each message m: a bit for each m1 with m1 → m
+        self.starts: list[list[Message]] = [[] for _ in run.roster.places]  # requests as they started
         self.acts: list[list[Act]] = [[] for _ in run.roster.places]
         self.runs: dict[Instance, InstanceRun] = {}
         self.printed = PrintedVectors(len(run.roster.places))
@@ -54,7 +55,7 @@ class RunHistory:
             self._read(at, event)
 
     def precedes(self, one: Message, other: Message) -> bool:
-        """m1 → m2."""
+        """Whether one message significantly precedes the other."""
         return bool(self.before[self.number[other.id]] >> self.number[one.id] & 1)
 
     def conflict(self, place: int, one: str, other: str) -> bool:
@@ -103,7 +104,7 @@ class RunHistory:
         self.printed.deliver(instance, message)
 
     def _sent(self, at: int, message: Message, instance: Instance) -> None:
-        if instance not in self.runs:  # the answer to a request that died waiting
+        if instance not in self.runs:  # the answer to a request that died while it waited
             self.runs[instance] = InstanceRun(message.src, "", at)
             self.printed.start(instance, message.src)
             if instance.request is not None:

@@ -1,8 +1,8 @@
-"""The load of OBG's evaluation: who asks whom for what, and which methods may change places.
+"""The load of OBG's evaluation: which objects call which methods, and which methods are compatible.
 
-Sixty roots, one about every two time units. Each sends one one-way request to two or more random objects; three
-in ten first ask a single object, whose instance asks several in turn. Work takes no time, a copy travels one to
-nine time units. What is drawn depends on the seed alone, so that all orders meet the same requests and delays.
+There are sixty roots, one about every two time units. Each sends one one-way request to two or more random objects; three
+in ten first call a single object, whose instance calls several in turn. Methods take no time, a copy travels one to
+nine time units. Random choices depend on the seed alone, so all orders get the same requests and delays.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,21 +17,21 @@ INTERVAL = 2.0
 
 DELAY = (1.0, 9.0)
 NESTED = 0.3
-"""The share of roots that ask a single object first."""
+"""The share of roots that call a single object first."""
 
 LOOKED_AT = 40
-"""Pairs of requests of one simulation that are looked at, for whether they are ordered: see `observed`."""
+"""The number of pairs of requests of one simulation that are observed for whether they are ordered: see `observed`."""
 
 MODELS = ("methods", "pairs")
-"""What the share of compatible methods means: whole methods that conflict with nothing, or pairs of methods."""
+"""Meanings of the compatible share: of methods that are compatible with all, or of pairs of methods."""
 
 ORDERS = ("object", "causal", "total")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """One request, to all its destinations; `then` is what the instances it starts ask for. It is asked for by
-    the first destination only, since there is one."""
+    """One request, to all its destinations. `then` is the request that the instance which it starts makes in turn; only requests to a
+    single destination have one."""
 
     number: int
     dst: tuple[int, ...]
@@ -59,12 +59,12 @@ class Load:
     seed: int = 0
     roots: int = ROOTS
     looked_at: int = LOOKED_AT
-    invokers: int = 0  # so many members call, and objects of theirs; 0: all do
-    told: bool = False  # objects are told who calls: the option `invoking`
+    invokers: int = 0  # so many members, the first ones, and their objects make calls; 0: all do
+    told: bool = False  # objects are told which members call: the option `invoking`
 
     @cached_property
     def conflicts(self) -> frozenset[frozenset[int]]:
-        """Pairs of methods that conflict; one alone conflicts with itself."""
+        """The pairs of methods that conflict; a set of one method means that it conflicts with itself."""
         pairs = [frozenset(pair) for pair in combinations_with_replacement(range(METHODS), 2)]
         if self.order == "total":
             return frozenset(pairs)
@@ -77,7 +77,7 @@ class Load:
 
     @cached_property
     def plan(self) -> tuple[LoadRoot, ...]:
-        """The same for every order, model and share."""
+        """The roots and their requests; the same for every order, model and share."""
         rng = Random(f"plan {self.n} {self.seed}")
         at, number = 0.0, 0
         roots = []
@@ -100,7 +100,7 @@ class Load:
 
     @cached_property
     def requests(self) -> dict[int, LoadRequest]:
-        """All of them, by number."""
+        """All requests, by number."""
         found = {}
         for root in self.plan:
             for asked in root.requests:
@@ -111,7 +111,7 @@ class Load:
         return found
 
     def delay(self, number: int, src: int, dst: int) -> float:
-        """How long the copy of a request for `dst` travels; to oneself, it does not."""
+        """Return how long the copy of a request for `dst` travels; 0 if that is the sender itself."""
         if src == dst:
             return 0.0
         return Random(f"delay {self.n} {self.seed} {number} {dst}").uniform(*DELAY)
@@ -122,26 +122,26 @@ class LoadMeans:
     """Means of one simulation. Shares are in percent of the pairs of requests with a common destination; times
     are of copies that travelled."""
 
-    ordered: float  # pairs that start in one order, whichever comes first: observed
+    ordered: float  # pairs that start in one order, whichever arrives first: observed
     wait: float  # from the receipt of a request to its start
-    delay: float  # from its sending to its start
-    waiting: float = 0.0  # pairs of which one does not start before the other has come: observed
+    delay: float  # from its send to its start
+    waiting: float = 0.0  # pairs of which one does not start before the other has arrived: observed
     needed: float = 0.0  # object: pairs that conflict, so that they have to be ordered
     literal: float = 0.0  # object: pairs related by precedence or by conflict, as the paper has it
     precede: float = 0.0  # object: pairs related by significant precedence alone
-    control: float = 0.0  # object, total: packets besides requests, for each request
-    packets: float = 0.0  # for each request: copies of it, and control
+    control: float = 0.0  # object, total: packets besides requests, per request
+    packets: float = 0.0  # per request: copies of it, and control packets
     bytes: float = 0.0  # of these
     numbers: float = (
-        0.0  # entries of vectors, matrices and heartbeats in these, at which receivers have to look
+        0.0  # entries of vectors, matrices and heartbeats in these, which receivers have to process
     )
     cpu: float = field(
         default=0.0, compare=False
-    )  # object, total: microseconds of the engines, for each request
+    )  # object, total: microseconds of CPU in the engines, per request
 
 
 def pairs_with_a_common_destination(load: Load) -> list[tuple[int, int]]:
-    """By number, the lower first."""
+    """Return the pairs of requests with a common destination, by number, the lower first."""
     requests = sorted(load.requests.values(), key=lambda each: each.number)
     return [
         (one.number, other.number)

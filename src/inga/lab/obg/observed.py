@@ -1,11 +1,11 @@
-"""Which pairs of requests an order orders, seen from outside: what a destination does if they come one way round, and the other.
+"""Which pairs of requests an order orders, observed from outside: a destination gets both requests, once in either order.
 
-A pair is *ordered* if it starts in the same order whichever of the two comes first; it *waits* if one of the two does not start
-before the other has come. The second is more. Whatever conflicts with anything waits until all that was sent before it is here, also for what
-it is compatible with.
+A pair is *ordered* if its requests start in the same order whichever of the two arrives first; it *waits* if one of the two does
+not start before the other has arrived. More pairs wait than are ordered: a request that conflicts with any method waits until all
+messages sent before it have arrived, also for those with which it is compatible.
 
-The destination is an engine of the product without a past, which gets the two messages as they were sent in the run. Everybody else shows it
-a clock beyond both of them. All pairs would take too long: some are drawn.
+The destination is an engine of the product without a past, which gets the two messages as they were sent in the run. All other
+members show it a clock beyond both of them. All pairs would take too long, so some are drawn.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ from inga.objects.options import EngineOptions
 from inga.objects.roster import Roster
 
 LATER = 1 << 20
-"""A clock beyond all that is sent in a run."""
+"""A clock beyond those of all messages in a run."""
 
 
 class SeenPair(NamedTuple):
-    """What a destination did with a pair."""
+    """The behaviour of a destination with a pair."""
 
     is_ordered: bool
     waits: bool
 
 
 class Destination:
-    """One member with its object, to which a pair of messages comes."""
+    """One member with its object, which receives a pair of messages."""
 
     def __init__(self, roster: Roster, me: int, pair: Sequence[Message]) -> None:
         self._roster = roster
@@ -47,8 +47,9 @@ class Destination:
         self.started: list[Message] = []
 
     def get(self, message: Message) -> None:
-        """The message comes, and then everybody's clocks: first what they can show while something of them is missing, then
-        all. That does not count before the rest has come, but then at once, so that both messages can be clear in one moment."""
+        """Receive a message, and then the clocks of all members: first the highest that they can show while a message of theirs
+        is missing, then the final ones. These do not count before the missing message has arrived, but then at once, so that both
+        messages can become clear at the same moment."""
         self._missing.remove(message)
         self._receive(message._replace(sq=((self._me, self._sq[message.id]),)))
         for member in self._roster.members:
@@ -73,7 +74,7 @@ class Destination:
 
 
 def see(roster: Roster, me: int, one: Message, other: Message) -> SeenPair:
-    """Let the pair come to a member, both ways round."""
+    """Let a pair arrive at a member, in both orders."""
     orders, waits = [], False
     for pair in ((one, other), (other, one)):
         destination = Destination(roster, me, pair)
@@ -86,7 +87,7 @@ def see(roster: Roster, me: int, one: Message, other: Message) -> SeenPair:
 
 
 def see_some(roster: Roster, messages: Sequence[Message], count: int, seed: str) -> list[SeenPair]:
-    """So many pairs, drawn from those that have a common destination which sent neither of them."""
+    """Observe so many pairs, drawn from those that have a common destination which sent neither of them."""
     pairs = list(combinations(messages, 2))
     Random(seed).shuffle(pairs)
     seen: list[SeenPair] = []

@@ -1,9 +1,10 @@
-"""δ for each pair of members in proportion to the delay between them, as the paper has it, beside one δ for the group.
+"""δ for each pair of members in proportion to the delay between them, as the paper has it, compared with one δ for the group.
 
-Members lie somewhere on a square, and a packet takes the longer the farther it goes. Every δ a member shows another its clock, and asks for
-what it lacks; what is not acknowledged for 2δ is sent again. Nobody is asked for a clock, as in the paper, so δ decides how
-long requests wait. An acknowledgement takes the way there, up to δ, and the way back: with a δ of less than two delays, copies
-are repeated that were not lost. So δ is a little more than two delays: of the pair, of the longest of all pairs, or of a mean one.
+Members are at random places in a square, and the delay of a packet grows with the distance. Every δ a member shows another one
+its clock, and requests packets that it lacks; packets that are not acknowledged within 2δ are sent again. As in the paper,
+members do not request clocks, so δ decides how long requests wait. An acknowledgement takes the delay there, up to δ, and the
+delay back: if δ is less than two delays, copies are repeated that were not lost. So δ is a little more than two delays: of the
+pair, of the longest of all pairs, or of a mean pair.
 """
 
 from collections.abc import Iterable
@@ -27,10 +28,10 @@ from inga.objects.options import EngineOptions
 from inga.objects.roster import Roster
 
 GRAIN = 0.5
-"""Time units between two looks at who is due."""
+"""Time units between two checks for which members a δ has passed."""
 
 FACTOR = 2.25
-"""δ, in delays."""
+"""δ as a multiple of the delay."""
 
 BY_PAIR, LONGEST, MEAN = "each pair its own", "one, for the longest", "one, for the mean"
 PACES = (BY_PAIR, LONGEST, MEAN)
@@ -47,16 +48,16 @@ class PaceTask:
 
 
 class PaceMeans(NamedTuple):
-    """Means of one simulation; counts are for each request."""
+    """Means of one simulation; counts are per request."""
 
     wait: float
     control: float
-    repeated: float  # copies sent once more
+    repeated: float  # copies sent again
     lost: float
 
 
 class PairLinks(Links):
-    """The links of a member that has a δ for each other one."""
+    """The links of a member, with a δ for each other member."""
 
     deltas: dict[int, float]
 
@@ -79,7 +80,7 @@ class PairLinks(Links):
 
 
 class PacedEngine(Engine):
-    """An engine with such links."""
+    """An engine with `PairLinks`."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class PacedEngine(Engine):
 
 
 class PacedSimulation(ObjectSimulation):
-    """The load, in which half of the methods conflict with nothing, between members that are near and far."""
+    """The load with half of the methods compatible with all, between members at random distances."""
 
     def __init__(self, pace: PaceTask) -> None:
         rng = Random(f"places {pace.n} {pace.seed}")
@@ -142,7 +143,7 @@ class PacedSimulation(ObjectSimulation):
         return super().collect(member)
 
     def paced(self) -> PaceMeans:
-        """Run it."""
+        """Run the simulation, and return its means."""
         found, count = self.run(), len(self._load.requests)
         repeated = sum(host.engine.links.repaired for host in self._hosts)
         return PaceMeans(found.wait, found.control, repeated / count, self._lost / count)
@@ -152,7 +153,7 @@ class PacedSimulation(ObjectSimulation):
 
 
 def paces(quick: bool) -> list[PaceTask]:
-    """All of them."""
+    """Return all simulations with different δ."""
     sizes, seeds = ((5,), 1) if quick else ((3, 5, 8), 4)
     return [
         PaceTask(pace, n, loss, seed)
@@ -164,7 +165,7 @@ def paces(quick: bool) -> list[PaceTask]:
 
 
 def tabulate_paces(found: dict[PaceTask, PaceMeans]) -> Table:
-    """Means over seeds."""
+    """Return the means over seeds as a table."""
     groups: dict[tuple[int, float, str], list[PaceMeans]] = {}
     for pace, means in found.items():
         groups.setdefault((pace.n, pace.loss, pace.pace), []).append(means)

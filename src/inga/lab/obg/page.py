@@ -1,4 +1,4 @@
-"""The evaluation of OBG for people: as text, and as one page with its figures."""
+"""The evaluation of OBG for people: as text, and as one page with figures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ _CAPTIONS = {
 
 
 def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
-    """For a person at a terminal."""
+    """Return the evaluation as text for a terminal."""
     parts = [f"{name}: {_CAPTIONS[name]}\n{_grid(tables[name])}\n" for name in ("pairs", "waiting", "wait")]
     parts += [f"{name}: {_CAPTIONS[name]}\n{_plain(tables[name])}\n" for name in _PLAIN]
     return "\n".join([*parts, *evaluation.verdicts(claims)])
@@ -51,7 +51,7 @@ _PLAIN = ("theorems", "table 1", "figure 3", "table 2", "delta", "invoking")
 
 
 def _plain(table: Table) -> str:
-    """As wide as it has to be."""
+    """Return a table as text, with columns as wide as their cells."""
     lines = [table.columns, *([cell_text(value) for value in row] for row in table.rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(table.columns))]
     return "\n".join(
@@ -61,7 +61,7 @@ def _plain(table: Table) -> str:
 
 
 def _grid(table: Table) -> str:
-    """A line per model and size; total and causal order, then object order by share."""
+    """Return a table as text: a line per model and size, with causal and total order, then object order by share."""
     shares = sorted({row[2] for row in table.rows})
     cells = {tuple(row[:4]): row[4] for row in table.rows}
     heads = ["model", "n", "causal", "total", *(f"{share} %" for share in shares)]
@@ -74,7 +74,7 @@ def _grid(table: Table) -> str:
 
 
 def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
-    """One page that needs nothing else."""
+    """Return the page, which needs no other files."""
     lead = (
         "Objects of a group ask each other for methods, of which some conflict. Object order starts "
         "conflicting requests in one agreed order and everything else on receipt. Causal order makes each request wait "
@@ -101,11 +101,13 @@ def _figures(tables: dict[str, Table]) -> list[tuple[str, str]]:
 
 
 _PICTURES = f"<style>{style()}.charts figure:has(.spacetime) {{ grid-column: 1 / -1; }}</style>"
-"""How pictures of messages look, and that they have a line of their own. It comes with them, also to the page of all sources."""
+"""The style of pictures of messages, which also gives them a line of their own. It is part of the figure, so that it also reaches
+the page of all sources."""
 
 
 def _examples() -> list[tuple[str, str]]:
-    """Figures 3 and 4 of the paper. A message has its identifier and the vector that it carries, a delivery the vector of the instance that it starts."""
+    """Return Figures 3 and 4 of the paper. A message is drawn with its identifier and the vector that it carries, a delivery with
+    the vector of the instance that it starts."""
     return [
         (
             _PICTURES + draw(figure_3()[0].diagram),

@@ -1,6 +1,6 @@
-"""The load played by the real engine: object order by declared conflicts, total order as "everything conflicts".
+"""The load played by the product's engine: object order by declared conflicts, total order as "everything conflicts".
 
-One object a member. Requests travel as the load says, control packets one to nine time units as they are drawn.
+Each member has one object. The load determines the delays of requests; those of control packets are drawn, one to nine time units.
 """
 
 from random import Random
@@ -25,7 +25,7 @@ DELTA = 10.0
 
 
 class ObjectSimulation(World[Spoken]):
-    """One simulation of `load` by one host a member."""
+    """A simulation of a load, with one host per member."""
 
     def __init__(self, load: Load) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class ObjectSimulation(World[Spoken]):
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
-        """What the engines observe."""
+        """Note an event that an engine reports."""
         if instance is not None:
             self._pasts.note(step, place, message, instance)
         if message is None or message.kind != "o":
@@ -145,8 +145,8 @@ class ObjectSimulation(World[Spoken]):
 
 
 class Pasts:
-    """Significant precedence, exactly: which requests precede which, as sets. The vectors of the engine count
-    messages of a place, so they also relate what two instances there sent that know nothing of each other."""
+    """Significant precedence between requests, exactly, as sets. The vectors of the engine count
+    messages of a place, so they also relate messages of two instances there that know nothing of each other."""
 
     def __init__(self, load: Load) -> None:
         self._rivals: dict[str, list[str]] = {}
@@ -159,7 +159,8 @@ class Pasts:
         self._before: dict[int, frozenset[int]] = {}
 
     def note(self, step: str, place: int, message: Message | None, instance: Instance) -> None:
-        """A step of an instance: it starts with what precedes it, sends, and leaves its past when it commits."""
+        """Note a step of an instance: it starts with the past that precedes it, sends, and leaves its past to the object when it
+        commits."""
         op = instance.call.op
         if step == "start":
             past = self._of[instance] = set()
@@ -174,12 +175,12 @@ class Pasts:
             self._committed.setdefault((place, op), set()).update(self._of.pop(instance))
 
     def precedes(self, one: int, other: int) -> bool:
-        """By number."""
+        """Whether one request precedes another, both given by number."""
         return one in self._before[other]
 
 
 def _entries(packet: Spoken) -> int:
-    """Counters in a packet that its receiver merges or compares."""
+    """Return how many counters of a packet its receiver merges or compares."""
     match packet:
         case Message():
             return len(packet.vector)
@@ -206,7 +207,7 @@ def _body(requests: tuple[LoadRequest, ...], names: list[str]) -> Any:
 
 
 def _served(load: Load, names: list[str]) -> type[ObjectClass]:
-    """A class with all methods; what a request makes its instance ask for is in the load."""
+    """Return a class with all methods; the load determines which requests an instance makes in turn."""
 
     async def serve(self: Any, ctx: Any, number: int) -> None:
         then = load.requests[number].then

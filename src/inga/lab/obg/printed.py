@@ -1,7 +1,7 @@
 """OBG as it is printed: the ordering rule with vectors of identifiers, and the delivery procedure.
 
-What the corrections are measured against. The vectors are those of the paper's worked examples, in which a message carries the
-vector from before it was sent, and the vector of a receiver comes to name it.
+It serves as the reference for the corrections. The vectors are those of the paper's worked examples, in which a message carries
+its sender's vector from before the send, and the receiver's vector names the message after its receipt.
 """
 
 from bisect import insort
@@ -18,19 +18,19 @@ from inga.objects.queue import Queue, QueueEntry
 from inga.objects.roster import ConflictRelation, Roster
 
 PrintedId = tuple[int, int, int]
-"""Of a send: the object's clock when its instance began, the object, the number in the instance. Printed as 1i0."""
+"""The identifier of a send: the object's clock when its instance began, the object, the number in the instance. Printed as 1i0."""
 
 NO_ID: PrintedId = (0, 0, 0)
 
 
 def id_of(send: SendId) -> PrintedId:
-    """As the paper has it."""
+    """Return the identifier of a send as the paper has it."""
     return (send.start.clock, send.start.place, send.number)
 
 
 class PrintedVectors:
-    """Vectors of identifiers at all objects of a run: one component for each object, the largest identifier known of
-    it. They are merged when any instance commits. A response has the identifier of its request, so none of its own."""
+    """Vectors of identifiers at all objects of a run: one component for each object, the largest known identifier of
+    its sends. They are merged when any instance commits. A response has the identifier of its request, so none of its own."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -62,7 +62,7 @@ class PrintedVectors:
     def precedes(
         self, one: Message, other: Message, relation: ConflictRelation, *, repaired: bool = False
     ) -> bool:
-        """The printed rule; `repaired`: "one-way" where it says asynchronous."""
+        """Whether one message precedes the other by the printed rule. `repaired`: with "one-way" where the rule says asynchronous."""
         first, second = id_of(one.id), id_of(other.id)
         if one.src == other.src:
             if one.id.start == other.id.start:
@@ -91,7 +91,7 @@ def _merge(vector: list[PrintedId], other: Sequence[PrintedId]) -> None:
 
 
 class PrintedQueue(Queue):
-    """Ordered by the printed rule as far as that says something, else by arrival; only the top is looked at."""
+    """A queue ordered by the printed rule as far as that relates messages, else by arrival; only its top is examined."""
 
     def __init__(self, relation: ConflictRelation) -> None:
         super().__init__(relation)
@@ -126,7 +126,7 @@ class PrintedQueue(Queue):
 
 
 class PrintedIncoming(Incoming):
-    """Only the top of a queue is looked at; it is stable once its sender has shown something later."""
+    """Only the top of a queue is examined; it is stable once its sender has shown a later clock."""
 
     def start_one(self) -> bool:
         for hosted in self._local.hosted.values():
@@ -142,8 +142,8 @@ class PrintedIncoming(Incoming):
 
 
 class PrintedEngine(TalkingEngine):
-    """The printed delivery procedure, with our numbers, heartbeats and answers, and our way out of deadlocks: without
-    these, it would not get far enough to break an order."""
+    """The printed delivery procedure, with our numbers, heartbeats and answers, and our resolution of deadlocks: without
+    these, runs would end too early to break an order."""
 
     def __init__(
         self,
@@ -162,6 +162,6 @@ class PrintedEngine(TalkingEngine):
 
 
 def is_heard(local: Local, entry: QueueEntry) -> bool:
-    """Whether the sender has shown a clock, without a gap, that is not before the request."""
+    """Whether the sender has shown a clock not before that of the request, with no earlier message of it missing."""
     peer = local.links.peers.get(local.roster.member_of[entry.message.src])
     return peer is None or peer.ts >= entry.message.ts

@@ -1,14 +1,14 @@
-"""Random runs: objects that invoke each other in all ways, abort, and tell each other data, over a network that loses and reorders.
+"""Random runs: objects that invoke each other in all ways, abort, and exchange data, over a network that loses and reorders.
 
 A program is a list of steps, and travels as the argument of the request that runs it:
 
     ["work", t]                    time passes
     ["s", objects, op, program]    call and wait; "a": call and go on; "o": one-way
-    ["up"], ["down"]               data for the invoker; for what the last call started that is not waited for
+    ["up"], ["down"]               data for the invoker; data for the instances started by the last call that is not waited for
     ["fail"]                       abort
 
-Everything is fixed by the seed. In runs of odd seeds nobody sends data: answers then wait for other answers by the rule of the product
-alone, which data would hide. What happens is kept as a list of events, from which `history` works out what precedes what.
+Everything is determined by the seed. In runs with odd seeds no data is sent: answers then wait for other answers only by the rule
+of the product, which data would hide. Events are kept as a list, from which `history` derives precedence.
 """
 
 from random import Random
@@ -24,7 +24,7 @@ from inga.objects.roster import ConflictRelation, Pairs, Place, Roster
 from inga.trial.world import World
 
 LIMIT = 3000.0
-"""Time units in which a run has to end. A copy travels 20 at most, and a third of them are lost."""
+"""Time units within which a run has to end. A copy travels 20 at most, and at most 30 % of them are lost."""
 
 DELTA = 10.0
 DEPTH = 3
@@ -34,7 +34,7 @@ RunProgram = list[list[Any]]
 
 
 class RunEvent(NamedTuple):
-    """One step, as an observer is told of it."""
+    """One step, as the engines report it to an observer."""
 
     step: str
     place: int
@@ -43,7 +43,7 @@ class RunEvent(NamedTuple):
 
 
 class RandomRun(World[Spoken]):
-    """One run, of one object a member."""
+    """One run, with one object per member."""
 
     def __init__(self, seed: int, *, engine: type[TalkingEngine] = TalkingEngine) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class RandomRun(World[Spoken]):
         self._delay = (low, rng.choice([low, 3 * low, 20.0]))
         self._loss = rng.choice([0.0, 0.0, 0.1, 0.3])
         self.events: list[RunEvent] = []
-        self.happened: dict[SendId, frozenset[SendId]] = {}  # before the sending of each message
+        self.happened: dict[SendId, frozenset[SendId]] = {}  # those before the send of each message
         self._knows: list[set[SendId]] = [set() for _ in self._names]
         self.roster = Roster([Place(at, name) for at, name in enumerate(self._names)], self._relations())
         options = EngineOptions(delta=DELTA, announce=rng.random() < 0.5)
@@ -66,13 +66,13 @@ class RandomRun(World[Spoken]):
         for host in self._hosts:
             host.engine.data.is_used = seed % 2 == 0
         self._to_send: list[Transmit] = []
-        self._to_come = 0  # messages under way, and roots that have not begun
+        self._to_come = 0  # messages in flight, and roots that have not begun
         for _ in range(rng.randint(1, ROOTS_MAX)):
             self._to_come += 1
             self.at(rng.uniform(0, 60), self._begin, rng.randrange(len(self._names)), self._program(DEPTH))
 
     def run(self, limit: float = LIMIT) -> bool:
-        """Until nothing is left to do; whether that came in time."""
+        """Run until nothing is left to do. Return whether that was within the limit."""
         for member in range(len(self._hosts)):
             self.turn(member)
         check_at = 0.0
@@ -86,14 +86,14 @@ class RandomRun(World[Spoken]):
 
     @property
     def dropped(self) -> int:
-        """Data for instances that had ended, or never began."""
+        """The number of data messages for instances that had ended, or never began."""
         return sum(host.engine.data.dropped for host in self._hosts)
 
     @property
     def _is_over(self) -> bool:
         return not self._to_come and all(host.idle and not host.engine.undoable for host in self._hosts)
 
-    # What is drawn
+    # Random choices
 
     def _relations(self) -> dict[str, ConflictRelation]:
         shared = self._table() if self._rng.random() < 0.5 else None
@@ -124,7 +124,7 @@ class RandomRun(World[Spoken]):
             steps.append(["fail"])
         return steps
 
-    # What happens
+    # Events
 
     def _begin(self, member: int, program: RunProgram) -> None:
         self._to_come -= 1
@@ -156,7 +156,7 @@ class RandomRun(World[Spoken]):
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
-        """What the engines observe."""
+        """Note an event that an engine reports."""
         self.events.append(RunEvent(step, place, message, instance))
         if message is not None and message.id not in self.happened:  # it is being sent
             self.happened[message.id] = frozenset(self._knows[place])

@@ -1,13 +1,13 @@
-"""The paper's Theorems 1 to 4 and its Table 1, tried on random runs: each as it is printed, and as corrected.
+"""The paper's Theorems 1 to 4 and its Table 1, tested on random runs: each as it is printed, and as corrected.
 
-    1   one order at all destinations   conflicting requests that two or more objects start: in different orders?
-    2   vectors tell what happened before    printed: m1.V < m2.V; corrected: the vector of m2 counts m1
-    3   what precedes is in the rule    conflicting requests, and answers and data for one instance: does the rule order them as → does,
-                                        and concurrent conflicting requests in one way?
-    4   what precedes is delivered first    the same pairs, as they were started and taken
+    1   one order at all destinations     conflicting requests that two or more objects start: in different orders?
+    2   vectors show happened-before      printed: m1.V < m2.V; corrected: the vector of m2 counts m1
+    3   the rule includes precedence      conflicting requests, and answers and data for one instance: does the rule order them as → does,
+                                          and concurrent conflicting requests in one way?
+    4   delivery respects precedence      the same pairs, as they were started and taken
 
-Printed, 1 and 4 are judged by runs of the printed delivery procedure, 2 and 3 by the printed vectors and rule on the runs of ours. What
-really precedes what is worked out apart from both, by `history`.
+As printed, 1 and 4 are judged by runs of the printed delivery procedure, 2 and 3 by the printed vectors and rule on runs of our
+engine. True precedence is derived independently of both, by `history`.
 """
 
 from collections import Counter
@@ -26,18 +26,18 @@ PRINTED, CORRECTED = "printed", "corrected"
 RULES = (PRINTED, CORRECTED)
 
 RunCounts = Counter[tuple[str, ...]]
-"""How many of what: (theorem, rule, what), or (case of Table 1, relation of the instances, what)."""
+"""Counts by (theorem, rule, what is counted), or (case of Table 1, relation of the instances, what is counted)."""
 
 SAME, FIRST, APART = "same instance", "first precedes second", "concurrent"
 RELATIONS = (SAME, FIRST, APART)
-"""Of the instances of two messages at one object: the columns of Table 1."""
+"""Relations between the instances of two messages at one object: the columns of Table 1."""
 
 CASES = {"S": "sent, then sent", "R": "received, then sent", "T": "received, then received"}
 """The rows of Table 1, for m1 and m2."""
 
 
 def count_run(seed: int) -> RunCounts:
-    """All counts of one seed."""
+    """Return all counts of one seed."""
     counts: RunCounts = Counter()
     run = RandomRun(seed)
     counts["4", CORRECTED, "stuck"] += not run.run()
@@ -61,7 +61,7 @@ def count_run(seed: int) -> RunCounts:
 
 
 def _count_orders(counts: RunCounts, rule: str, history: RunHistory) -> None:
-    """Conflicting requests that several objects have started."""
+    """Count conflicting requests that several objects have started."""
     orders: dict[frozenset[SendId], list[SendId]] = {}
     for place, started in enumerate(history.starts):
         for one, other in combinations(started, 2):
@@ -133,7 +133,7 @@ def _count_said(
     is_first: bool,
     is_second: bool,
 ) -> None:
-    """What a rule says of a pair: that one is first, that the other is."""
+    """Count the verdict of a rule on a pair: whether it says that one is first, and whether that the other is."""
     counts["3", rule, "pairs"] += 1
     if history.precedes(other, one):
         one, other, is_first, is_second = other, one, is_second, is_first
@@ -152,7 +152,8 @@ def _count_said(
 
 
 def _count_deliveries(counts: RunCounts, rule: str, history: RunHistory) -> None:
-    """Requests as they started. Corrected, concurrent ones count too: they have an order, by key."""
+    """Count pairs in the order in which they started or were taken. As corrected, concurrent requests count too: their keys order
+    them."""
     for place, started in enumerate(history.starts):
         for one, other in combinations(started, 2):
             if not history.conflict(place, one.op, other.op):
@@ -177,7 +178,8 @@ def _count_deliveries(counts: RunCounts, rule: str, history: RunHistory) -> None
 
 
 def _count_cases(counts: RunCounts, history: RunHistory) -> None:
-    """What the vectors of the product say of requests, answers and data. Commits and aborts that go from invoker to invoked are not in the table, and follow other rules."""
+    """Count how the vectors of the product relate requests, answers and data. Commits and aborts, which go from invoker to
+    invoked, are not in the table, and follow other rules."""
     kinds = (*REQUESTS, RESPONSE, DATA)
     for place, acts in enumerate(history.acts):
         for one, other in combinations([act for act in acts if act.message.kind in kinds], 2):
@@ -191,7 +193,7 @@ def _count_cases(counts: RunCounts, history: RunHistory) -> None:
 
 
 def _count_receipts(counts: RunCounts, history: RunHistory, relation: str, one: Act, other: Act) -> None:
-    """Of messages that are related: were they delivered the other way round?"""
+    """Count related messages, and those that were delivered in the reverse order."""
     is_turned = history.precedes(other.message, one.message)
     if not is_turned and not history.precedes(one.message, other.message):
         return
@@ -202,18 +204,18 @@ def _count_receipts(counts: RunCounts, history: RunHistory, relation: str, one: 
 
 
 def _relation(history: RunHistory, place: int, one: InstanceRun, other: InstanceRun) -> str:
-    """Of two instances of one object, the first of which has sent or got something before the second."""
+    """Return the relation of two instances of one object; the first one's message was sent or received first."""
     if one is other:
         return SAME
     is_over = one.committed is not None and one.committed < other.begun
     return FIRST if is_over and history.conflict(place, one.op, other.op) else APART
 
 
-# What comes of it
+# The results
 
 
 def tabulate_theorems(counts: RunCounts) -> dict[str, Table]:
-    """How often each theorem was tried and broken, and Table 1."""
+    """Return how often each theorem was tested and broken, and Table 1."""
     rows = [
         [theorem, rule, *(counts[theorem, rule, what] for what in ("pairs", "broken", "stuck"))]
         for theorem in "1234"
@@ -274,11 +276,11 @@ STATEMENTS = {
         "the product",
     ),
 }
-"""By number: what it says, where, and what is tried."""
+"""By number: the statement of a theorem, its source, and what is tested as printed and as corrected."""
 
 
 def judge_theorems(counts: RunCounts, runs: int) -> list[Claim]:
-    """Verdicts. One that was never tried does not hold."""
+    """Return the verdicts. A theorem without any test cases does not hold."""
     claims = []
     for theorem, (statement, published, *tried) in STATEMENTS.items():
         for rule, words in zip(RULES, tried, strict=True):
@@ -343,7 +345,7 @@ def _words(is_so: bool) -> str:
 
 
 def total(counted: Iterable[RunCounts]) -> RunCounts:
-    """Of all runs."""
+    """Return the sums over all runs."""
     found: RunCounts = Counter()
     for each in counted:
         found.update(each)

@@ -1,7 +1,7 @@
 """The paper's worked examples, Figures 3 and 4 with Table 2, played by the order of the product and drawn.
 
 Identifiers are written as in the paper: `1i0` is the first send of the instance that object i started when its clock was 1. The product
-has counters in its vectors; `V` is what they count, named by the largest identifier of each object.
+has counters in its vectors; `V` shows, for each object, the largest identifier among the messages that the counter counts.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from inga.objects.roster import Pairs
 from inga.report.spacetime import Copy, Diagram, Dot
 
 SELF = Pairs([("f", "f")])
-"""The one method of the examples conflicts with itself, so that an object remembers what its committed instances knew."""
+"""The only method of the examples conflicts with itself, so that an object remembers what its committed instances knew."""
 
 FIGURE_3 = {
     "sid of op1": "1i",
@@ -32,11 +32,11 @@ TABLE_2 = {
     "m2": ("2j0", "2j", "<1i0,0,0>"),
     "m3": ("2i0", "1i", "<0,0,0>"),
 }
-"""As printed; of each message of Figure 4 its id, cid and V."""
+"""As printed: for each message of Figure 4 its id, cid and V."""
 
 
 class PaperInstance(NamedTuple):
-    """An instance under its name in the paper."""
+    """An instance with its name in the paper."""
 
     name: str
     place: int
@@ -44,18 +44,18 @@ class PaperInstance(NamedTuple):
 
 
 class PaperExample:
-    """Objects whose moves are given; what each move makes is noted and drawn."""
+    """Objects whose moves are given. The result of each move is recorded and drawn."""
 
     def __init__(self, objects: str, title: str) -> None:
         self.names = objects.split()
         self.diagram = Diagram([f"object {name}" for name in self.names], 0, title)
         self._orders = [Precedence(at, len(self.names), SELF, Clock()) for at in range(len(self.names))]
         self._messages: dict[str, Message] = {}
-        self._left: dict[str, int] = {}  # the column in which each was sent
+        self._left: dict[str, int] = {}  # the column in which each message was sent
         self.sids: dict[str, str] = {}
 
     def start(self, name: str, at: str) -> PaperInstance:
-        """An instance that no request starts."""
+        """Start an instance without a request."""
         place = self.names.index(at)
         return self._begun(name, self._orders[place].root())
 
@@ -68,7 +68,7 @@ class PaperExample:
         self.diagram.dots.append(Dot(sender.place, self._left[name], name[1:], "send", note))
 
     def deliver(self, name: str, at: str, starts: str) -> PaperInstance:
-        """A request starts an instance."""
+        """Deliver a request, which starts an instance."""
         place, message = self.names.index(at), self._messages[name]
         self._orders[place].clock.see(message.ts)
         column = self._step()
@@ -82,19 +82,19 @@ class PaperExample:
         self.diagram.dots.append(Dot(each.place, self._step(), "", "mark", f"{each.name} commits"))
 
     def row(self, name: str) -> list[str]:
-        """Identifier, compatibility identifier and vector of a message: a line of Table 2."""
+        """Return identifier, compatibility identifier and vector of a message: a line of Table 2."""
         message = self._messages[name]
         return [self.id_text(name), self._text((*message.cohort,)), self.vector_text(message.vector)]
 
     def past_text(self, at: str) -> str:
-        """What an object knows of the instances that have committed there."""
+        """Return the vector that an object keeps of the instances that have committed there."""
         return self.vector_text(self._orders[self.names.index(at)].past["f"])
 
     def id_text(self, name: str) -> str:
         return self._text(id_of(self._messages[name].id))
 
     def vector_text(self, vector: "tuple[int, ...] | list[int]") -> str:
-        """What counters count, by identifiers."""
+        """Return a vector of counters as identifiers: for each object the largest one that is counted."""
         largest: list[PrintedId] = [NO_ID] * len(self.names)
         for each in self._messages.values():
             if each.ev <= vector[each.src]:
@@ -106,7 +106,7 @@ class PaperExample:
         return PaperInstance(name, instance.place, instance)
 
     def _step(self) -> int:
-        """Two columns for each move: what is written at a dot needs room."""
+        """Return the column of the next move. Each has two columns, since the text at a dot needs room."""
         self.diagram.columns += 2
         return self.diagram.columns - 2
 
@@ -115,7 +115,8 @@ class PaperExample:
 
 
 def figure_3() -> tuple[PaperExample, dict[str, str]]:
-    """i invokes f of j one-way, and sends again after that has committed; what is printed of it, as it came out."""
+    """Play Figure 3: i invokes f of j one-way, and sends again after that has committed. Return what the paper prints, as it
+    comes out here."""
     example = PaperExample("i j", "Figure 3: object vectors")
     first = example.start("op1", "i")
     example.send(first, "m1", "j")
@@ -136,7 +137,8 @@ def figure_3() -> tuple[PaperExample, dict[str, str]]:
 
 
 def figure_4() -> PaperExample:
-    """Two instances of i run side by side; j passes on what it got from the first."""
+    """Play Figure 4: two instances of i run concurrently, and an instance of j that the first one started sends a message of its
+    own."""
     example = PaperExample("i j k", "Figure 4: message ordering")
     first = example.start("op1", "i")
     example.send(first, "m1", "j k")
@@ -151,7 +153,7 @@ def figure_4() -> PaperExample:
 
 
 def tabulate_examples() -> dict[str, Table]:
-    """Figure 3 as a table, and Table 2, each beside what is printed."""
+    """Return Figure 3 as a table, and Table 2, each beside the printed values."""
     (_, found), four = figure_3(), figure_4()
     rows = [[what, text, FIGURE_3[what]] for what, text in found.items()]
     lines = [[name, *four.row(name), ", ".join(TABLE_2[name])] for name in TABLE_2]
@@ -162,7 +164,7 @@ def tabulate_examples() -> dict[str, Table]:
 
 
 def judge_examples(tables: dict[str, Table]) -> list[Claim]:
-    """Whether identifiers and vectors come out as they are printed."""
+    """Judge whether identifiers and vectors come out as printed."""
     words = {
         "figure 3": "identifiers and vectors of two objects, Figure 3",
         "table 2": "identifiers, compatibility identifiers and vectors of the messages of Figure 4, Table 2",

@@ -1,8 +1,8 @@
-"""Everything that the five sources publish, beside what this program finds: one page.
+"""All published results of the five sources beside those of this program, on one page.
 
-Each source has an experiment of its own, which runs as always, into a directory of its own. What it found is kept there with what it
-was asked and the digest of the program: asked the same again, by the same program, it is not run again. So a run that was
-interrupted goes on where it stopped.
+Each source has an experiment of its own, which runs as usual, into a directory of its own. Its results are kept there with its
+arguments and a digest of the program: with the same arguments and the same program it is not run again. So an interrupted run
+continues where it stopped.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ KEPT = "outcome.json"
 
 
 class Examined(NamedTuple):
-    """A source, what was found about it, and what that took."""
+    """A source, the outcome of its experiment, and the time that took."""
 
     source: PaperSource
     outcome: Outcome
@@ -37,7 +37,7 @@ class Examined(NamedTuple):
 def run(
     out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL, fresh: bool = False
 ) -> Outcome:
-    """All experiments, and the page. `fresh`: also those whose results are there."""
+    """Run all experiments, and write the page. `fresh`: run also those whose results are kept."""
     digest = program_digest()
     found = [_examine(source, out, quick, progress, master, digest, fresh) for source in SOURCES]
     page = out / "all.html"
@@ -57,8 +57,8 @@ def run(
 
 
 def program_digest() -> str:
-    """A digest of this program, with its scripts and styles and what of it is compiled: results of another one are not its results,
-    nor are its pages."""
+    """Return a digest of this program, including scripts, styles and compiled modules: another program may have other results
+    and other pages."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256(platform.python_version().encode())
     for path in sorted(path for path in root.rglob("*.*") if path.suffix != ".pyc" and path.is_file()):
@@ -102,7 +102,7 @@ def _keep(place: Path, asked: dict[str, Any], outcome: Outcome, seconds: float, 
 
 
 def _recall(place: Path, asked: dict[str, Any]) -> tuple[Outcome, float, float] | None:
-    """What was found when the same was asked before; None if it was not, or if something of it is missing."""
+    """Return the kept results of a run with the same arguments; None if there are none, or if some are missing."""
     try:
         content = json.loads((place / KEPT).read_text(encoding="utf-8"))
         if content["asked"] != asked:

@@ -1,4 +1,4 @@
-"""The page of `inga lab all`: verdicts first, then source by source what is published beside what was found."""
+"""The page of `inga lab all`: verdicts first, then, source by source, the published results beside the measured ones."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _STYLE = """
 
 
 def render(found: Sequence["Examined"], *, quick: bool, version: str) -> str:
-    """One page that needs nothing else; the experiments' own pages lie beside it."""
+    """Return the page, which needs no other files but links to the experiments' own pages beside it."""
     claims = [claim for each in found for claim in each.outcome.claims]
     command = "inga lab all" + (" --quick" if quick else "")
     lead = (
@@ -85,7 +85,7 @@ def _section(each: "Examined", quick: bool) -> str:
 
 
 def _figures(each: "Examined") -> str:
-    """Figures and tables as they are on the experiment's own page. The ladder's pictures stay there: they are a text to read."""
+    """Return figures and tables from the experiment's own page. The ladder's pictures stay there, since they belong to its text."""
     parts = [figures_of(page.read_text(encoding="utf-8")) for page in each.outcome.pages]
     figures, tables = ("".join(each) for each in zip(*parts, strict=True)) if parts else ("", "")
     return figures + (

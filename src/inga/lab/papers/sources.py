@@ -1,7 +1,7 @@
-"""The five sources, and how each of their claims is read: by what it was judged, and how far off still counts.
+"""The five sources, and the reading of each of their claims: how it is judged, and with which tolerance.
 
-A claim that is judged without a reading here is a mistake, and so is a reading without a claim: a test looks. The page says so where
-it happens all the same, since half an hour of experiments should not be lost to it.
+A test checks that every claim has a reading here, and every reading a claim. If a reading is missing all the same, the page says so
+instead of failing, since that would waste half an hour of experiments.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ UNTOLD = "not told"
 
 
 class ClaimReading(NamedTuple):
-    """By what a claim is judged."""
+    """How a claim is judged."""
 
     how: str
     tolerance: str
@@ -24,11 +24,11 @@ class PaperSource(NamedTuple):
     title: str
     citation: str
     idea: str
-    publishes: str  # what of it is repeated here, and what is not
-    readings: dict[str, ClaimReading]  # by the id of the claim; "" is for all that have none of their own
+    publishes: str  # which of its results are repeated here, and which are not
+    readings: dict[str, ClaimReading]  # by the id of the claim; "" is for all claims without one of their own
 
     def reading(self, claim: str) -> ClaimReading:
-        """By what a claim is judged."""
+        """Return how a claim is judged."""
         return self.readings.get(claim) or self.readings.get("", ClaimReading(UNTOLD, UNTOLD))
 
 
@@ -283,5 +283,5 @@ SOURCES = (
 
 
 def source_of(name: str) -> PaperSource:
-    """The source that an experiment repeats."""
+    """Return the source that an experiment repeats."""
     return next(source for source in SOURCES if source.name == name)

@@ -1,1 +1,1 @@
-"""Schedules in a browser: played move by move by the stacks themselves, and played again when one is changed."""
+"""Schedules in a browser: the stacks themselves play them move by move, and again after each change of the schedule."""

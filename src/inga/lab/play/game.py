@@ -1,7 +1,7 @@
-"""A schedule, played: all that a page needs to show it move by move.
+"""Plays a schedule, and returns all that a page needs to show it move by move.
 
-The moves are those of `inga.sim.schedule`; a move that cannot be made is left out, and what is under way at the end arrives.
-So whatever somebody drags to wherever is a schedule again.
+The moves are those of `inga.sim.schedule`; a move that cannot be made is left out, and copies in flight at the end arrive.
+So after dragging any move to any place there is a valid schedule again.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ LUNCH = "A!1 1>B B!2 2>C 1>C 2>A"
 
 
 def examples() -> list[dict[str, str]]:
-    """The schedules of the ladder, each under the scheme that it breaks."""
+    """Return the schedules of the ladder, each under the scheme that it breaks."""
     found = [
         {
             "title": f"{vector.id}: {vector.title}",
@@ -48,7 +48,7 @@ def examples() -> list[dict[str, str]]:
 
 
 def play(text: str, order: str) -> dict[str, Any]:
-    """What happens, move by move, and what is wrong with it."""
+    """Play a schedule under an order, and return what happens, move by move, and what is wrong."""
     if order not in SCHEMES:
         raise UsageError(f"no order {order!r} to play; there are {', '.join(SCHEMES)}")
     _check(text)
@@ -69,7 +69,7 @@ def play(text: str, order: str) -> dict[str, Any]:
 
 
 def _check(text: str) -> None:
-    """Refuse what would take long or could not be shown."""
+    """Refuse schedules that would take too long or could not be shown."""
     schedule = Schedule.parse(text)
     numbers = [getattr(event, "message", 0) for event in schedule.events]
     if len(schedule.events) > MOVES_MAX or schedule.sites > SITES_MAX or max(numbers, default=0) > NUMBER_MAX:
@@ -80,7 +80,7 @@ def _check(text: str) -> None:
 
 
 def _moments(scene: Scene) -> list[dict[str, Any]]:
-    """Each move with what is known at every member afterwards."""
+    """Return each move with the states of all members after it."""
     played = list(map(str, scene.schedule.events))
     states = ["" for _ in range(scene.sites)]
     held: list[list[int]] = [[] for _ in range(scene.sites)]

@@ -1,4 +1,4 @@
-"""The page of `inga play`: what is on it before anything is played."""
+"""The page of `inga play`, before any schedule is played."""
 
 from collections.abc import Mapping
 from html import escape
@@ -12,7 +12,7 @@ from inga.report.spacetime import style
 
 
 def page(start: Mapping[str, str]) -> str:
-    """One document; it asks its server for nothing but how a schedule ends."""
+    """Return the page as one document. It requests nothing from its server but the outcome of schedules."""
     orders = "".join(f'<option value="{escape(name)}">{escape(name)}</option>' for name in SCHEMES)
     choices = "".join(
         f'<option value="{at}">{escape(each["title"])}</option>' for at, each in enumerate(examples())

@@ -1,8 +1,8 @@
 """A server for one person's browser, on this machine alone.
 
-Other pages in the same browser can reach it, too, so it answers only who knows the token in its address, and only under
-the names of this machine: a page that has its own name point to 127.0.0.1 gets nothing. What is asked is small, played
-quickly, and one at a time.
+Other pages in the same browser can reach it, too, so it answers only requests with the token of its address, and only under
+the names of this machine: a page whose own name resolves to 127.0.0.1 gets nothing (DNS rebinding). Requests are small, and
+schedules are played quickly and one at a time.
 """
 
 import json
@@ -20,12 +20,12 @@ from inga.model.errors import UsageError
 
 BODY_MAX = 16_384
 CONNECTIONS_MAX = 16
-SECONDS_MAX = 10  # that a connection may take to say what it wants
+SECONDS_MAX = 10  # that a connection may take to send its request
 HOST = "127.0.0.1"
 
 
 class PlayServer(ThreadingHTTPServer):
-    """Listens as soon as it is made; `serve_forever` answers."""
+    """Listens from its construction on; `serve_forever` answers requests."""
 
     daemon_threads = True
     block_on_close = False
@@ -57,7 +57,7 @@ class PlayServer(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
-        """A browser that goes away in the middle is no news."""
+        """Ignore errors, such as a browser that closes its connection early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, json.dumps(found).encode(), "application/json")
 
     def _is_welcome(self) -> bool:
-        """Whether somebody asks who was given our address, and by no other name."""
+        """Whether a request has our token, is for this machine's names, and comes from a page of ours, if from any."""
         names = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         given = parse_qs(urlsplit(self.path).query).get("token", [""])[0]
         origin = self.headers.get("Origin")
@@ -119,4 +119,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Every drag is a request: nothing to tell anybody."""
+        """Log nothing: every drag is a request."""

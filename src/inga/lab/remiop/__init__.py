@@ -2,12 +2,12 @@
 
     round_trip    every stack over a path that loses nothing: ReMIOP at 10, 50 and 100 Kbit/s in virtual time, at 500 and 1000
                   with real sockets, as are plain MIOP and bare sockets
-    constrained   the same over a narrow path, where what is sent too fast is lost
-    slow          a receiver that cannot follow for a while, and the rate of the sender
+    constrained   the same over a narrow path, where packets that are sent too fast are lost
+    slow          a receiver that is too slow for a while, and the rate of the sender
     omission      a receiver beyond the omission degree, which is treated as crashed
 
-Nothing is lost on a modern loopback at these rates, so what the paper says of loss is measured on the narrow path. Trials there wait for their
-packets nearly all the time: they run beside each other, and beside whatever is not judged by the millisecond.
+Nothing is lost on a modern loopback at these rates, so the paper's claims about loss are measured on the narrow path. Trials there wait
+for their packets nearly all the time: they run concurrently, also with everything else that is not judged by the millisecond.
 """
 
 from collections.abc import Sequence
@@ -28,16 +28,16 @@ SIZES = (1000, 10_000, 25_000, 50_000, 75_000, 100_000, 150_000)
 QUICK_SIZES = (1000, 50_000)
 NARROW_SIZES = (25_000, 50_000, 75_000, 100_000)
 QUICK_NARROW_SIZES = (50_000, 75_000)
-"""The paper names one packet, 50 K, and 75 K and above."""
+"""Sizes for the narrow path. The paper's claims are about one packet, 50 K, and 75 K and above."""
 
 COLUMNS = ["stack", "rmax", "bytes", "ms", "lost", "nacks", "repairs"]
 
 
 def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
-    """All round trips, then tables, claims and a page."""
+    """Measure all round trips; then write tables, claims and a page."""
     fast = _fast(QUICK_SIZES if quick else SIZES)
     times = 3 if quick else 5
-    # Of one packet milliseconds are judged: they are measured while we do nothing else.
+    # Round trips of one packet are judged by the millisecond, so they are measured while nothing else runs.
     free = measure([each for each in fast if each.packets == 1], FREE, times, progress)
     path = narrow_path()
     progress(f"narrow path: {path.name}")
@@ -75,7 +75,7 @@ def _slow(sizes: Sequence[int]) -> list[Setup]:
 
 
 def _fast(sizes: Sequence[int], rates: Sequence[int] = FAST_RATES) -> list[Setup]:
-    """By size, so that those that are compared are measured one after the other."""
+    """Return the trials with real sockets, by size, so that those to be compared are measured one after the other."""
     trials = []
     for size in sizes:
         trials += [Setup("remiop", size, rate) for rate in rates]
@@ -90,7 +90,7 @@ def _virtual(trial: Setup, rounds: int, progress: SayProgress, *, narrow: bool =
 
 
 def _narrow(progress: SayProgress) -> SayProgress:
-    """What is said of trials that run beside others."""
+    """Return a progress callback that names the narrow path."""
     return lambda what: progress(f"{what}, narrow path")
 
 

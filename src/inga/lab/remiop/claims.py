@@ -1,4 +1,4 @@
-"""What the paper says of its Figure 7 and of the omission degree, and whether it is so here."""
+"""The paper's claims about its Figure 7 and the omission degree, and whether they hold here."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,24 +7,24 @@ from inga.lab.remiop.omission import OmissionSeen, judge_omission
 from inga.lab.remiop.trips import FAST_RATES, SLOW_RATES, Trip, pacing_ms
 
 ONE_PACKET = 1280
-"""Bytes of a message that fits one packet with everything around it."""
+"""The largest message that fits into one packet, headers included."""
 LARGE = 75_000
 MIOP_MAX = 50_000
-"""The largest message that plain MIOP and sockets brought over in the paper."""
+"""The largest message that plain MIOP and sockets completed in the paper."""
 
 PAPER_COST_MS = 5.0
 CLOSE = 0.05
-"""How far off a published number still holds."""
+"""The relative deviation up to which a published number still holds."""
 FAR_ABOVE = 10.0
 SLACK_MS = 60.0
-"""What pacing does not explain: processes that wake up late, two packets' worth of answers."""
+"""The part of a round trip that pacing does not explain: processes that wake up late, and two packets' worth of answers."""
 
 
 def judge(
     free: Sequence[Trip], narrow: Sequence[Trip], careful: Sequence[Trip], omission: Sequence[OmissionSeen]
 ) -> list[Claim]:
-    """All claims; `free` is of a path without loss, `narrow` of one with it, and so is `careful`, where the rates are below
-    what it carries; `omission` is of members that hear badly."""
+    """Judge all claims. `free` has round trips over a path without loss, `narrow` over the narrow path; `careful` too, at rates below
+    what that path carries; `omission` has the runs with a badly connected member."""
     return [
         _closer(free),
         _slow_rates(free, careful),
@@ -38,7 +38,7 @@ def judge(
 
 
 def _of(trips: Iterable[Trip], stack: str, rmax: int | None = None) -> dict[int, Trip]:
-    """The trips of one curve, by size."""
+    """Return the trips of one curve, by size."""
     return {trip.trial.bytes: trip for trip in trips if (trip.trial.stack, trip.trial.rmax) == (stack, rmax)}
 
 
@@ -51,7 +51,7 @@ def _rates(trips: Iterable[Trip]) -> list[int]:
 
 
 def _closer(free: Sequence[Trip]) -> Claim:
-    """1. Curves come down to MIOP's, one after the other."""
+    """Judge claim 1: the higher the rate, the closer the curve is to MIOP's."""
     sizes = [size for size in _of(free, "miop") if size > ONE_PACKET]
     rates = _rates(free)
     times = {size: [_ms(_of(free, "remiop", rate).get(size)) for rate in rates] for size in sizes}
@@ -71,8 +71,8 @@ def _closer(free: Sequence[Trip]) -> Claim:
 
 
 def _slow_rates(free: Sequence[Trip], careful: Sequence[Trip]) -> Claim:
-    """2. Nothing is lost by who sends slowly, but it takes long. Lost where a burst would be: on the narrow path, which carries
-    more than these rates because we made it so."""
+    """Judge claim 2: a slow sender loses nothing, but takes long. Losses are counted where a burst would have some: on the narrow path,
+    which was chosen to carry more than these rates."""
     lost = sum(trip.lost for trip in careful)
     nacks = sum(trip.nacks for trip in careful)
     miop = _of(free, "miop")
@@ -89,7 +89,7 @@ def _slow_rates(free: Sequence[Trip], careful: Sequence[Trip]) -> Claim:
 
 
 def _follows(free: Sequence[Trip]) -> Claim:
-    """3. Between what Rmax and Rmin make of the packets."""
+    """Judge claim 3: round trips lie between the packet times at Rmax and at Rmin."""
     trips = [trip for trip in free if trip.trial.rmax is not None and trip.trial.packets > 1]
     within = []
     for trip in trips:
@@ -111,8 +111,8 @@ def _follows(free: Sequence[Trip]) -> Claim:
 
 
 def _one_packet(free: Sequence[Trip]) -> Claim:
-    """4. One packet is not paced; ReMIOP's own work is all it costs, and it costs something: on a faster machine than the
-    paper's less. What else the machine does only adds to a round trip, so the shortest are compared."""
+    """Judge claim 4. One packet is not paced, so it costs only ReMIOP's own processing, on a faster machine less than on the
+    paper's. Other work of the machine can only lengthen a round trip, so the shortest are compared."""
     fast, miop = _of(free, "remiop", FAST_RATES[-1]), _of(free, "miop")
     size = min(miop)
     assert size <= ONE_PACKET
@@ -132,7 +132,7 @@ def _one_packet(free: Sequence[Trip]) -> Claim:
 
 
 def _faster_and_lossier(free: Sequence[Trip], narrow: Sequence[Trip]) -> Claim:
-    """5. Faster where nothing is lost; and where something can be, more is."""
+    """Judge claim 5: a higher rate is faster on the path without loss, and loses more on the narrow path."""
     rates = _rates(free)
     sizes = [size for size in _of(free, "miop") if size > ONE_PACKET]
     times = [[_ms(_of(free, "remiop", rate).get(size)) for rate in rates] for size in sizes]
@@ -155,8 +155,8 @@ def _faster_and_lossier(free: Sequence[Trip], narrow: Sequence[Trip]) -> Claim:
 
 
 def _no_better(narrow: Sequence[Trip]) -> Claim:
-    """6. Repairs eat up what the higher rate gains. Our narrow path carries less than either, so that they do is shown, and not
-    from which rate on."""
+    """Judge claim 6: repairs cancel the gain of the higher rate. Our narrow path carries less than both rates, which shows that
+    they do, but not from which rate on."""
     slower, faster = (_of(narrow, "remiop", rate) for rate in FAST_RATES)
     sizes = [size for size in faster if size >= LARGE and size in slower]
     ratios = [_ms(faster[size]) / _ms(slower[size]) for size in sizes]
@@ -172,8 +172,8 @@ def _no_better(narrow: Sequence[Trip]) -> Claim:
 
 
 def _breaks(narrow: Sequence[Trip]) -> Claim:
-    """7. A burst larger than the queue loses its end, and nobody repairs it. Our queue is as large as the paper's messages
-    that came through, so that there is such a size is shown, and not which."""
+    """Judge claim 7: a burst larger than the queue loses its end, which is not repaired. Our queue is as large as the largest messages
+    that arrived in the paper, which shows that there is such a size, but not which."""
     wrong, seen = [], []
     for stack in ("miop", "sockets"):
         curve = _of(narrow, stack)

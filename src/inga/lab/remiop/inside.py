@@ -1,4 +1,5 @@
-"""Round trips over a narrow path: `measure` starts this, within a network namespace or not, with what to do on standard input."""
+"""Round trips over a narrow path: `SideBySide` starts this program, within a network namespace or not, and passes the trials on
+standard input."""
 
 import json
 import sys
@@ -24,7 +25,7 @@ def main() -> None:
     except IngaError as error:
         tell({"error": str(error)})
     except (KeyboardInterrupt, BrokenPipeError):
-        sys.exit(130)  # who started us knows, or is gone
+        sys.exit(130)  # the process that started us has interrupted us, or has ended
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a member of the experiment does: answers, or asks and takes the time. One process, many trials.
+"""A member process of the experiment: it answers, or asks and measures the time. One process takes part in many trials.
 
-A trial is a group of its own, by one of three stacks: `remiop` and `miop` as an ORB uses them, a message being one GIOP request to all;
-`sockets` bare: the message cut into datagrams, put together where all of them arrive.
+A trial is a group of its own, over one of three stacks: `remiop` and `miop` as an ORB uses them, with each message as one GIOP
+request to all; or bare `sockets`: the message is cut into datagrams, and joined by receivers that get all of them.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ Hear = Callable[[bytes], None]
 
 LENGTH = Struct(">I")
 OPERATIONS = {REQUEST: "ask", ANSWER: "answer"}
-"""Of a request to the group, by what a message begins with."""
+"""The operations of a request to the group, by the first octet of the message."""
 
 PIECE = Struct(">HIII")
-"""Of a datagram on bare sockets: who, which message, which part, of how many."""
+"""The header of a datagram on bare sockets: sender, message, index of the part, number of parts."""
 
 
 class ComparedStack(Protocol):
-    """One of the three, as the job sees it."""
+    """One of the three stacks, as the job uses it."""
 
     async def send(self, data: bytes) -> None: ...
 
     def counts(self) -> dict[str, int]:
-        """Data packets sent and received since the trial began, NACKs and repairs."""
+        """Return how many data packets were sent and received since the trial began, NACKs and repairs."""
         ...
 
 
 async def member(config: dict[str, Any], link: WorkerLink) -> None:
-    """Take part in one trial after the other, as told."""
+    """Take part in one trial after the other, on command."""
     while (told := await link.hear())["kind"] == "trial":
         await _trial({**config, **told}, link)
     link.say("over")
@@ -74,7 +74,7 @@ async def _trial(config: dict[str, Any], link: WorkerLink) -> None:
 
 
 async def _ask(stack: ComparedStack, config: dict[str, Any], answers: "asyncio.Queue[None]") -> float | None:
-    """Milliseconds until everybody has answered; None if somebody does not."""
+    """Send a request, and return the milliseconds until all members have answered; None if some answer does not arrive."""
     while not answers.empty():
         answers.get_nowait()
     started = perf_counter()
@@ -92,7 +92,7 @@ async def _ask(stack: ComparedStack, config: dict[str, Any], answers: "asyncio.Q
 
 
 class _Arrivals:
-    """Counts datagrams that carry messages, and reads slowly if so told."""
+    """Counts datagrams that carry messages, and pauses at each if this member is to read slowly."""
 
     def __init__(self, pause: float) -> None:
         self._pause = pause
@@ -105,7 +105,7 @@ class _Arrivals:
 
 
 class _Requests:
-    """A channel for requests, whose datagrams are counted."""
+    """A channel for requests, with counts of its datagrams."""
 
     def __init__(self, channel: Group, profile: Tagged, arrivals: _Arrivals) -> None:
         self._channel = channel
@@ -116,7 +116,7 @@ class _Requests:
         self._came_before = arrivals.count
 
     async def send(self, data: bytes) -> None:
-        """One GIOP message, however large: a sequence of octets for the operation that says whether it is a question."""
+        """Send a message as one GIOP request, however large: a sequence of octets, for the operation `ask` or `answer`."""
         self._number += 1
         operation = OPERATIONS[data[:1]]
         body = LENGTH.pack(len(data)) + data
@@ -133,14 +133,14 @@ class _Requests:
 @asynccontextmanager
 async def _requests(config: dict[str, Any], hear: Hear) -> AsyncIterator[ComparedStack]:
     if config["buffer"]:
-        carrier.RECEIVE_BUFFER = config["buffer"]  # this process is there for nothing else
+        carrier.RECEIVE_BUFFER = config["buffer"]  # global, but this process does nothing else
     host, port = config["host"], config["port"]
     profile = group_reference("", GroupIdentity("lab", 1), host, port).profiles[0]
     arrivals = _Arrivals(config["pause"])
     async with open_requests(
         f"udp://{host}:{port}",
         strategy=config["stack"],
-        echo=True,  # the one that asks answers as well
+        echo=True,  # the asking member answers as well
         interface="lo",
         protocol=config["protocol"],
         tap=arrivals,
@@ -164,7 +164,7 @@ async def _listen(channel: Group, hear: Hear) -> None:
 
 
 class _Sockets:
-    """Messages in pieces; whole ones are handed over, nobody asks for what is missing."""
+    """Messages in pieces; complete ones are delivered, missing pieces are not requested."""
 
     def __init__(self, own: socket.socket, target: tuple[str, int], me: int) -> None:
         self._own = own
@@ -184,7 +184,7 @@ class _Sockets:
             self.sent += 1
 
     def take(self, datagram: bytes) -> bytes | None:
-        """The message that this datagram completes."""
+        """Take a datagram, and return the message that it completes, if any."""
         who, number, index, count = PIECE.unpack_from(datagram)
         self.got += who != self._me
         pieces = self._open.setdefault((who, number), {})

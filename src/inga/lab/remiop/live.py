@@ -1,8 +1,8 @@
 """Round trips between real processes, over a path that carries everything and over one that does not.
 
-The narrow path is loopback in a network namespace of its own, with a token bucket before it: a rate and a queue. Where that is
-not permitted, it is loopback with small receive buffers and readers that take their time over each datagram. The queue
-holds a little more than 50 K: that much plain MIOP brought over in the paper.
+The narrow path is loopback in a network namespace of its own, behind a token bucket: a rate and a queue. If that is
+not permitted, it is loopback with small receive buffers and readers that pause at each datagram. The queue
+holds a little more than 50 K, the largest message that plain MIOP completed in the paper.
 """
 
 import json
@@ -25,26 +25,26 @@ from inga.runs.live import free_ports
 from inga.runs.namespaces import is_permitted
 
 NETWORK, FIRST_HOST = "239.7.7", 10
-"""Multicast addresses; groups beside each other have different ones."""
+"""Multicast addresses; concurrent groups have different ones."""
 TIMEOUT = 60.0
 PAUSE = 0.02
 """Seconds between two round trips."""
 QUIET = 0.25
-"""Seconds in which nothing must move for a trial to be over."""
+"""A trial is over when no counter has changed for so many seconds."""
 QUIET_MAX = 20.0
 
 RATE = 150
 """Kbit/s of the narrow path: more than the slow rates of the experiment, less than the fast ones."""
 QUEUE = 56 * 1024
-"""Bytes that wait before it; what comes when it is full is lost."""
+"""Bytes of its queue; datagrams that arrive when it is full are lost."""
 FRAME = 1514
 """Bytes of a full packet on the path, with the header of its link."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkPath:
-    """What is between the members, at most `rate` Kbit/s, and the address of their group. `buffer` and `pause` (seconds for each datagram) are those of
-    slow readers."""
+    """The network between the members, which carries at most `rate` Kbit/s, and the address of their group. `buffer` and `pause`
+    (seconds per datagram) are those of slow readers."""
 
     name: str
     rate: float | None = None
@@ -54,7 +54,7 @@ class NetworkPath:
     host: str = f"{NETWORK}.{FIRST_HOST}"
 
     def patience(self, trial: Setup) -> float:
-        """Seconds after which a message will not arrive any more."""
+        """Return the seconds after which a message counts as lost."""
         seconds, rate = 2.0, self.rate or inf
         if trial.rmax is not None:
             rate = min(rate, trial.rmax / 2)
@@ -72,7 +72,7 @@ SLOW_READERS = NetworkPath(
 
 
 def narrow_path() -> NetworkPath:
-    """The best that is permitted here."""
+    """Return the best narrow path that is permitted on this machine."""
     shape = f"tc qdisc add dev lo root tbf rate {RATE}kbit burst {2 * FRAME} limit {QUEUE}"
     for options in (["-n"], ["-r", "-n"]):
         prefix = ("unshare", *options, "sh", "-c", f'ip link set lo up && {shape} && exec "$@"', "sh")
@@ -83,13 +83,14 @@ def narrow_path() -> NetworkPath:
 
 
 ONE_PACKET = 30
-"""Times as many round trips of one packet as of others: of these the shortest is judged, by fractions of a millisecond."""
+"""The number of round trips of one packet, as a multiple of those of larger messages: of these the shortest is judged, by
+fractions of a millisecond."""
 
 
 def measure(trials: list[Setup], path: NetworkPath, rounds: int, say: SayProgress) -> list[Trip]:
-    """All trials, in their order; over a path that loses nothing one after the other, over a narrow one side by side.
+    """Measure all trials: over a path that loses nothing one after the other, over a narrow one side by side.
 
-    Messages of one packet make ten times as many round trips, since each takes a moment only.
+    Messages of one packet make `ONE_PACKET` times as many round trips, since each takes only a moment.
     """
     if path.rate is None:
         return measure_here(trials, path, rounds, say)
@@ -98,10 +99,10 @@ def measure(trials: list[Setup], path: NetworkPath, rounds: int, say: SayProgres
 
 
 class SideBySide:
-    """Trials over a narrow path, those of each stack and rate beside those of the others, while we do something else.
+    """Trials over a narrow path in processes of their own: those of each stack and rate run concurrently with the others and with us.
 
-    Nearly all the time is spent waiting for the path, and each stack and rate has one of its own: what is measured is what would be measured
-    one after the other, only sooner. Use as a context manager.
+    Nearly all the time is spent waiting for the path, and each stack and rate has one of its own, so the results are the same as
+    if the trials ran one after the other, only sooner. Use as a context manager.
     """
 
     def __init__(self, trials: list[Setup], path: NetworkPath, rounds: int) -> None:
@@ -109,8 +110,8 @@ class SideBySide:
         self._path = path
         self._rounds = rounds
         self._found: dict[Setup, Trip] = {}
-        self._selector = DefaultSelector()  # of what each process says
-        self._silent: set[object] = set()  # of those that have not begun yet
+        self._selector = DefaultSelector()  # of the output of each process
+        self._silent: set[object] = set()  # outputs of processes that have not begun yet
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -134,12 +135,13 @@ class SideBySide:
         self._open.close()
 
     def wait_until_begun(self, say: SayProgress) -> None:
-        """Until each has begun with its first trial: from there on it waits for its packets, and disturbs nobody."""
+        """Wait until each process has begun its first trial: from then on it waits for its packets, and does not disturb other
+        measurements."""
         while self._silent:
             self._hear(say)
 
     def gather(self, say: SayProgress) -> list[Trip]:
-        """What was found, in the order of the trials."""
+        """Return the results, in the order of the trials."""
         while self._selector.get_map():
             self._hear(say)
         if len(self._found) < len(self._trials):
@@ -168,7 +170,7 @@ class SideBySide:
 
 
 def _start_inside(trials: list[Setup], path: NetworkPath, rounds: int) -> "subprocess.Popen[bytes]":
-    """A process that measures these one after the other, within the namespace of the path if it has one."""
+    """Start a process that measures these trials one after the other, within the namespace of the path if it has one."""
     process = subprocess.Popen(
         [*path.prefix, sys.executable, "-m", "inga.lab.remiop.inside"],
         stdin=subprocess.PIPE,
@@ -180,15 +182,15 @@ def _start_inside(trials: list[Setup], path: NetworkPath, rounds: int) -> "subpr
         "rounds": rounds,
     }
     assert process.stdin is not None
-    with suppress(BrokenPipeError):  # that it has ended is noticed where its answers are missing
+    with suppress(BrokenPipeError):  # if it has ended, `gather` misses its results
         process.stdin.write(json.dumps(order).encode())
         process.stdin.close()
     return process
 
 
 def measure_here(trials: list[Setup], path: NetworkPath, rounds: int, say: SayProgress) -> list[Trip]:
-    """The same where we are, by processes of our own."""
-    # The one that asks reads at once: it is its path to the others that is narrow.
+    """Measure trials in the namespace of this process, by member processes of its own."""
+    # The asking member reads at once: only the path from it to the others is narrow.
     slow = {"buffer": path.buffer, "pause": path.pause}
     configs = [
         {"me": me, "host": path.host, **(slow if me else {"buffer": 0, "pause": 0.0})}
@@ -222,7 +224,7 @@ def _trial(cluster: Cluster, trial: Setup, path: NetworkPath, rounds: int, say: 
         ms.append(cluster.gather("done", timeout=TIMEOUT + patience, without=others)[0]["ms"])
         if ms[-1] is None:
             break
-        # Our own answer waits for its turn; the next message does not wait for that.
+        # The asking member's own answer may still wait for its sending rate; it must not delay the next message.
         sleep(PAUSE + (2 * 8 * DATAGRAM / (500 * trial.rmax) if trial.rmax else 0.0))
     after = _quiet(cluster)
     cluster.tell("end")
@@ -233,7 +235,7 @@ def _trial(cluster: Cluster, trial: Setup, path: NetworkPath, rounds: int, say: 
 
 
 def _quiet(cluster: Cluster) -> dict[str, int]:
-    """What all members together have counted, once data and repairs have stopped moving."""
+    """Return the sums of all members' counters, once these have stopped growing."""
     last: dict[str, int] = {}
     until = monotonic() + QUIET_MAX
     while True:

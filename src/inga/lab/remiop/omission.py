@@ -1,12 +1,12 @@
 """A receiver beyond the omission degree: it still lacks a packet after Od + 1 repairs, and is treated as crashed.
 
-The paper allows the assumption and says what it is worth: progress, at the price of taking a slow or badly connected member for a dead one. The
-product leaves the decision to the member itself: with `od` the others stop repairing, the one that lacks the packet asks for minutes, ends with `Gap`, and they
-go on by a view. Here the rule is joined to
-views, as a strategy of the lab: whoever leads the others excludes the one that asks once more, and the next view is without it.
+The paper allows this assumption and names its benefit and its price: progress, but a slow or badly connected member is taken for
+a dead one. The product leaves the decision to the member itself: with `od` the others stop repairing, the member that lacks the
+packet requests it for minutes and ends with `Gap`, and the others go on in the next view. Here a strategy of the lab combines the
+rule with views: the leader of the others excludes a member that requests the packet once more.
 
-One of four members hears only a share of what is sent; what it says itself is heard by all, so that nobody's silence is noticed. One sends a row of messages. The
-question is who gets them, how soon, and who is a member in the end.
+One of four members receives only a share of what is sent to it; its own packets reach all, so no silence is detected. Another
+member sends a series of messages. The questions are which members get them, how soon, and which are members in the end.
 """
 
 from collections.abc import Sequence
@@ -31,15 +31,15 @@ NAMES = ("one", "two", "three", "four")
 MESSAGES, SIZE, APART = 40, 1000, 0.02
 """Messages of the first member, their octets, and seconds between them."""
 BUFFER = 16
-"""Packets kept of each sender: fewer than are sent, so that a sender has to wait for one that lacks something."""
+"""Packets that are kept of each sender: fewer than are sent, so that a sender has to wait for a member that lacks packets."""
 SECONDS = 30.0
 SOON = 5.0
-"""Seconds within which the others have to get on: as long as a member is forgiven its silence."""
+"""Seconds within which the others have to get all messages: also the silence after which a member counts as failed."""
 OD = 3
 
 
 class BeyondOd(ReMiop):
-    """ReMIOP that takes a member for crashed that asks for a packet after all repairs it can have."""
+    """ReMIOP that treats a member as crashed if it requests a packet after the last repair that `od` allows."""
 
     def _hear_request(self, control: ControlPacket) -> None:
         asker = self._streams.get(control.sender)
@@ -49,7 +49,7 @@ class BeyondOd(ReMiop):
             self._take_for_crashed(asker.member)
 
     def _take_for_crashed(self, member: int) -> None:
-        """Exclude it, if the others are ours to lead."""
+        """Exclude a member, if we lead the others."""
         stack = self.stack
         session = stack.layer("session")
         assert isinstance(session, Session)
@@ -60,14 +60,14 @@ class BeyondOd(ReMiop):
 
 @dataclass(frozen=True, slots=True)
 class BadlyConnected:
-    """The experiment: what share of all copies to the last member is lost, and the omission degree, None for no bound."""
+    """The experiment: the share of all copies to the last member that is lost, and the omission degree, None for no bound."""
 
     loss: float
     od: int | None
     seed: int = 1
 
     def run(self, strategy: type[ReMiop] = BeyondOd) -> "OmissionSeen":
-        """What became of it, in virtual time; the same for the same experiment."""
+        """Run the experiment in virtual time. The same experiment always has the same result."""
         own: dict[str, Any] = {"size": BUFFER, "tnack": 0.02, "trepair": 0.02}
         if self.od is not None:
             own["od"] = self.od
@@ -116,8 +116,8 @@ class BadlyConnected:
 
 
 class OmissionSeen(NamedTuple):
-    """What was seen of one run: whether and when the member that hears badly was excluded, how many messages the others got and when they had all, and how
-    many it got itself."""
+    """The result of one run: whether and when the badly connected member was excluded, how many messages the others got and when
+    they had all, and how many it got itself."""
 
     loss: float
     od: int | None
@@ -149,7 +149,7 @@ def omission_table(found: Sequence[OmissionSeen]) -> Table:
 
 
 def judge_omission(found: Sequence[OmissionSeen]) -> Claim:
-    """8. Progress by a view; nobody is excluded that is within the bound, and nobody where there is none."""
+    """Judge claim 8. The others make progress by a view; no member within the bound is excluded, and none at all without a bound."""
     good, good_unbound, bad, bad_unbound = found
     stays = not good.excluded and good.itself == good.others == MESSAGES and not good_unbound.excluded
     goes = bad.excluded and bad.done is not None and bad.done <= SOON

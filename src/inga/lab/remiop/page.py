@@ -1,4 +1,4 @@
-"""The evaluation of ReMIOP for people: as text, and as one page with its figures."""
+"""The evaluation of ReMIOP for people: as text, and as one page with figures."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,7 @@ def _captions(path: str) -> dict[str, str]:
 
 
 def describe(tables: Mapping[str, Table], claims: Sequence[Claim], path: str) -> str:
-    """For a person at a terminal."""
+    """Return the evaluation as text for a terminal."""
     captions = _captions(path)
     parts = [f"{name}: {captions[name]}\n{_plain(table)}\n" for name, table in tables.items()]
     return "\n".join([*parts, *evaluation.verdicts(claims)])
@@ -46,7 +46,7 @@ def render(
     path: str,
     slow: Sequence[Sample] = (),
 ) -> str:
-    """One page that needs nothing else."""
+    """Return the page, which needs no other files."""
     lead = (
         "MIOP multicasts requests and lets go of them. ReMIOP keeps to a rate, and repairs what is lost. What the paper "
         f"measured of both, and what this program measures of its own. The narrow path is {path}."

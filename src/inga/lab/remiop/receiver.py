@@ -1,8 +1,8 @@
-"""A receiver that cannot follow for a while: what that does to the rate of a ReMIOP sender, in virtual time.
+"""A receiver that is too slow for a while, and its effect on the rate of a ReMIOP sender, in virtual time.
 
-One member sends as fast as it may. What comes to one of the receivers goes through a queue that is emptied at a
-limited speed, as by a slow reader with a small socket buffer: what does not fit is lost. Before and after, the
-queue is emptied at once.
+One member sends as fast as it may. Datagrams to one of the receivers pass through a queue that is emptied at a
+limited speed, as by a slow reader with a small socket buffer: those that do not fit are lost. Before and after that time there is
+no such queue.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from inga.trial.workload import Workload
 
 
 class Sample(NamedTuple):
-    """The state of affairs at one moment; rates in bits a second over the time since the sample before."""
+    """A sample of the run; rates are in bits a second, over the time since the previous sample."""
 
     seconds: float
     rate: float  # at which the sender is allowed to send
     sent: float  # first transmissions
-    received: float  # what the slow receiver got of it, without holes
+    received: float  # packets that the slow receiver has without a gap
     lag: int  # packets the slow receiver is behind
     is_slow: bool
 
@@ -56,7 +56,7 @@ class SlowReceiver:
             )
 
     def run(self) -> list[Sample]:
-        """Samples over time; the same for the same experiment."""
+        """Run the experiment, and return samples over time. The same experiment always has the same result."""
         sim = self._sim()
         strategy = sim.sites[0].stack.layer("remiop")
         receiver = sim.sites[-1].stack.layer("remiop")
@@ -96,7 +96,7 @@ class SlowReceiver:
 
 
 class _Queued(Network):
-    """Links of which those to the last member end in a queue before its door."""
+    """A network in which links to the last member end in a shared queue while that is slow."""
 
     def __init__(self, experiment: SlowReceiver, sim: Sim) -> None:
         super().__init__(sim.timeline, sim.sites, DELAY)

@@ -1,4 +1,4 @@
-"""The flow control of ReMIOP at work: a receiver that cannot follow for a while, and the rate of the sender."""
+"""The flow control of ReMIOP at work: a receiver that is too slow for a while, and the rate of the sender."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ COLUMNS = ["seconds", "rate", "sent", "received", "lag", "slow"]
 
 
 def slow_table(samples: Sequence[Sample]) -> Table:
-    """The series, in Kbit/s."""
+    """Return the samples as a table, in Kbit/s."""
     return Table(
         COLUMNS,
         [
@@ -36,7 +36,7 @@ def slow_table(samples: Sequence[Sample]) -> Table:
 
 
 def slow_figure(samples: Sequence[Sample]) -> str:
-    """Rate and lag over time."""
+    """Return a chart of rate and lag over time."""
     lines = {
         "rate": [(s.seconds, s.rate / 1000) for s in samples],
         "lag": [(s.seconds, float(s.lag)) for s in samples],
@@ -46,7 +46,7 @@ def slow_figure(samples: Sequence[Sample]) -> str:
 
 
 def picture(samples: Sequence[Sample]) -> str:
-    """The figure as a file of its own."""
+    """Return the figure as the content of an SVG file."""
     style = STYLE.replace("var(--muted)", "#667085").replace("var(--line)", "#d0d5dd")
     head, rest = slow_figure(samples).split(">", 1)
     plain = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)

@@ -1,8 +1,9 @@
-"""What is measured: round trips of a message of some size by one stack.
+"""Round trips of a message of some size over one stack: what the experiment measures.
 
-One of four members multicasts a message, which is one GIOP request; all of them answer by multicast over the same stack, itself included. The
-round trip ends with the last of the four answers. Answers are of one packet. By MIOP and ReMIOP a member has its own messages when it hands them to its
-stack, which does not hear them again; by bare sockets they come back from the network.
+One of four members multicasts a message, which is one GIOP request; all of them answer by multicast over the same stack, itself
+included. The round trip ends with the last of the four answers. Answers have one packet. With MIOP and ReMIOP a member gets its
+own messages from its stack as it sends them, and ignores their copies from the network; with bare sockets they come back from the
+network.
 """
 
 from dataclasses import dataclass
@@ -14,19 +15,19 @@ REQUEST, ANSWER = b"Q", b"A"
 ANSWER_BYTES = 16
 
 SLOW_RATES = (10, 50, 100)
-"""Kbit/s that are measured in virtual time: a real run would take an hour."""
+"""Rates in Kbit/s that are measured in virtual time: a real run would take an hour."""
 FAST_RATES = (500, 1000)
-"""Kbit/s that are measured with real sockets."""
+"""Rates in Kbit/s that are measured with real sockets."""
 
 DATAGRAM = 1472
 PAYLOAD = 1440
 ENVELOPE = 160
-"""Octets of a request around a message, roughly: GIOP, the group's profile, a packet of ours."""
+"""About how many octets a request has besides its message: GIOP, the group's profile, the header of our packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A stack and a size of message. `rmax` in Kbit/s is of ReMIOP only."""
+    """A stack and a message size. `rmax`, in Kbit/s, is for ReMIOP only."""
 
     stack: str
     bytes: int
@@ -42,7 +43,7 @@ class Setup:
 
     @property
     def protocol(self) -> dict[str, float]:
-        """Options of the recipe. The paper gives no lower bound of the rate; ours is half the upper one."""
+        """Options of the recipe. The paper names no lower bound of the rate; ours is half the upper one."""
         if self.rmax is None:
             return {}
         return {"rmin": 500.0 * self.rmax, "rmax": 1000.0 * self.rmax}
@@ -50,8 +51,8 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """What some round trips of a trial took: the median, None if a message did not arrive; losses and the rest are
-    means of one round trip. `best_ms` is the shortest."""
+    """The result of some round trips: their median, None if a message did not arrive; losses, NACKs and repairs are
+    means per round trip. `best_ms` is the shortest round trip."""
 
     trial: Setup
     ms: float | None
@@ -68,7 +69,7 @@ class Trip:
 
 
 def summed_up(trial: Setup, ms: list[float | None], lost: int, nacks: int, repairs: int) -> Trip:
-    """Of several round trips one after the other."""
+    """Return the result of several consecutive round trips."""
     whole = [each for each in ms if each is not None]
     rounds = max(1, len(ms))
     middle = median(whole) if len(whole) == len(ms) else None
@@ -76,10 +77,10 @@ def summed_up(trial: Setup, ms: list[float | None], lost: int, nacks: int, repai
 
 
 def packets(size: int) -> int:
-    """Packets of a message."""
+    """Return how many packets a message has."""
     return -(-(size + ENVELOPE) // PAYLOAD)
 
 
 def pacing_ms(trial: Setup, rate: float) -> float:
-    """Milliseconds from the first packet of a message to its last at a rate in Kbit/s."""
+    """Return the milliseconds from the first packet of a message to its last, at a rate in Kbit/s."""
     return (trial.packets - 1) * 8 * DATAGRAM / rate

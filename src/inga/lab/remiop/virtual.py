@@ -17,22 +17,22 @@ from inga.sim.simulator import Sim
 from inga.stack.stack import Rng
 
 MESSAGE_MAX = 1 << 20
-"""Octets up to which a message is one request."""
+"""The size in octets up to which a message is one request."""
 
 LAN = Faults(delay_min=0.0002, delay_max=0.0002)
-"""A local network of the paper's time: a fifth of a millisecond, nothing lost, nothing overtakes."""
+"""A local network of the paper's time: a delay of a fifth of a millisecond, no loss, no reordering."""
 
 
 class _NarrowLink(Link):
-    """A link that carries so much, with a queue before it; what comes when that is full is lost."""
+    """A link with the rate and the queue of the narrow path; datagrams that arrive when the queue is full are lost."""
 
     def __init__(self, sim: Sim) -> None:
         super().__init__(LAN)
         self._sim = sim
-        self._free = 0.0  # when all that waits is through
+        self._free = 0.0  # when the queue will be empty
 
     def fates(self, rng: Rng) -> list[float]:
-        """Every datagram counts as a full one."""
+        """Return the delay of a datagram, or nothing if it is lost. Every datagram counts as a full one."""
         now, each = self._sim.now, 8 * FRAME / (1000 * RATE)
         waiting = max(0.0, self._free - now)
         if waiting / each * FRAME + FRAME > QUEUE:
@@ -49,8 +49,8 @@ def simulate(
     narrow: bool = False,
     strategy: type[Strategy[Any]] | None = None,
 ) -> Trip:
-    """Some round trips, one after the other, in one group; `narrow`: what the first one sends goes through the queue of the
-    narrow path. `strategy`: another in the place of ReMIOP."""
+    """Run some round trips one after the other in one group. `narrow`: packets of the first member pass through the queue of the
+    narrow path. `strategy` replaces ReMIOP."""
     sim = Sim(
         *MEMBERS,
         order=trial.stack,

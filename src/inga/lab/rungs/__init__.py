@@ -1,8 +1,8 @@
-"""The ladder: order by weaker stamps, rung by rung, each as a layer that can be run and watched fail.
+"""The ladder: orders with weaker stamps, rung by rung, each as a layer that can be run and seen to fail.
 
 Teaching material. Every rung claims causal order (`pairwise` claims less, and keeps it), and all but
 `history` break that claim or block: `inga lab ladder` shows how. The recipes are marked unsafe, so
-`inga.join` refuses them unless told otherwise. `recipes` registers them.
+`inga.join` refuses them unless `unsafe` is set. `recipes` registers them.
 """
 
 from typing import Any
@@ -49,6 +49,6 @@ RUNGS: tuple[type[Rung[Any]], ...] = (
     LiveVector,
     Broadcast,
 )
-"""From the ground up. Beside them stand those of BENT: the right layer but for one rule."""
+"""The rungs, from the lowest on. `BENT` has further layers, which are right but for one rule."""
 
 __all__ = ["BENT", "RUNGS", "Rung"]

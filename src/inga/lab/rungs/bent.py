@@ -1,10 +1,10 @@
-"""The right layer but for one rule.
+"""Variants of the right layer, each wrong in one rule.
 
-    released         stamps and flags from what was released, not from what was taken
-    join-resets      a notice that somebody has joined puts its count back to 0
+    released         stamps and flags are computed from released messages, not from taken ones
+    join-resets      a late announcement of a newcomer resets its count to 0
     join-delta       the first stamp after a join names only what changed, like any other
-    gate-contiguous  with an open gate, stamps name only what was taken without holes
-    gate-unstamped   while the gate is open, what is sent has no stamp and is not counted
+    gate-contiguous  with an open gate, stamps name only the messages that were taken without a gap
+    gate-unstamped   while the gate is open, messages are sent without a stamp and are not counted
 
 Why each rule is needed: docs/protocols/causality.md and membership.md.
 """
@@ -15,7 +15,7 @@ from inga.model.view import View
 
 
 class ReleasedIsKnown(Causal):
-    """One vector where two are needed: what is released counts as known."""
+    """One vector where two are needed: released messages count as known."""
 
     name = "released"
 
@@ -27,7 +27,7 @@ class ReleasedIsKnown(Causal):
 
 
 class JoinResets(Causal):
-    """A late welcome forgets what the newcomer has said already."""
+    """A late announcement of a newcomer resets the count of messages that it has sent already."""
 
     name = "join-resets"
 
@@ -37,7 +37,7 @@ class JoinResets(Causal):
 
 
 class JoinDelta(Causal):
-    """The newcomer has not delivered what a delta builds upon."""
+    """Deltas refer to earlier stamps, which the newcomer does not have."""
 
     name = "join-delta"
 
@@ -48,7 +48,7 @@ class JoinDelta(Causal):
 
 
 class GateContiguous(Causal):
-    """What was taken ahead of its turn is a cause, and not named as one."""
+    """A message that was taken before its turn is a cause, but stamps do not name it."""
 
     name = "gate-contiguous"
 
@@ -62,7 +62,7 @@ class GateContiguous(Causal):
 
 
 class GateUnstamped(Causal):
-    """Off means off: others cannot put in order what they cannot count."""
+    """An open gate also stops the stamping of sends: others cannot order messages that they cannot count."""
 
     name = "gate-unstamped"
 

@@ -1,13 +1,13 @@
-"""Rungs that count or tell the time: pairwise numbers, real time, one scalar, the last sender.
+"""Rungs with counters or clocks: pairwise numbers, real time, one scalar, the last sender.
 
-    pairwise             the number of this message among those to the same peer; its successor passes
-    realtime             the sender's clock; by rising stamp, once a waiting time has ended
-    scalar               one counter per site, copied from what is delivered; its successor passes
-    last-sender          (sender, count) of the last receipt; passes if my count of that sender is equal
+    pairwise             stamp: the number of this message among those to the same peer; the next number passes
+    realtime             stamp: the sender's clock; messages pass by rising stamp, once a waiting time has ended
+    scalar               stamp: one counter per site, copied from delivered messages; the next number passes
+    last-sender          stamp: (sender, count) of the last receipt; passes if my count of that sender is equal
     last-sender-atleast  the same with "at least"
-    last-sender-own      and own sends are "last" too
+    last-sender-own      the same, and own sends count as "last" too
 
-From Dewan's "Causality" lectures. What each one lets through: docs/protocols/causality.md.
+From Dewan's "Causality" lectures. Which violations each one admits: docs/protocols/causality.md.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from inga.model.packet import Packet
 from inga.model.view import View
 
 WAIT = 0.05
-"""Seconds: five times the slowest link of a simulated group. On a real network nobody can know."""
+"""Seconds: five times the longest delay in a simulated group. On a real network there is no known bound."""
 
 MICROSECOND = 1e-6
 
 
 class Pairwise(Rung[int]):
-    """Unicast order among many: one (local, remote, buffer) for each peer, each buffer sorted."""
+    """Unicast order for a group: one (local, remote, buffer) for each peer, each buffer sorted."""
 
     name = "pairwise"
     provides = frozenset({"fifo"})
@@ -87,7 +87,7 @@ class Pairwise(Rung[int]):
 
 @dataclass(frozen=True, slots=True)
 class RealTimeSettings:
-    """What can be chosen about `realtime`."""
+    """The settings of `realtime`."""
 
     wait: float = WAIT  # seconds that a message waits for older ones
     skew: tuple[float, ...] = ()  # by how much each clock is ahead
@@ -99,7 +99,7 @@ class RealTimeSettings:
 
 
 class RealTime(Rung[int]):
-    """By the senders' clocks. When a message has waited long enough, nothing older is expected."""
+    """Order by the senders' clocks. When a message has waited long enough, no older ones are expected."""
 
     name = "realtime"
     settings = RealTimeSettings
@@ -122,7 +122,7 @@ class RealTime(Rung[int]):
         self._arrivals = 0
 
     def tick(self, now: float) -> None:
-        """Release what has waited long enough, and before it all that is older."""
+        """Release the messages that have waited long enough, and before them all older ones."""
         out: list[Packet] = []
         while self._due and self._due[0][0] <= now:
             _, arrival = heappop(self._due)
@@ -201,7 +201,7 @@ Last = tuple[int, int] | None
 
 
 class LastSender(Rung[Last]):
-    """Names the last message received, and only that."""
+    """The stamp names the last message received, and no other."""
 
     name = "last-sender"
     counts_own: ClassVar[bool] = False
@@ -234,7 +234,7 @@ class LastSender(Rung[Last]):
 
     def _passes(self, waiting: Waiting[Last]) -> bool:
         if waiting.stamp is None or waiting.stamp[0] == self.stack.me:
-            return True  # what we sent ourselves is known here
+            return True  # we know the messages that we sent ourselves
         sender, count = waiting.stamp
         return self._is_met(self._counts[sender], count)
 
@@ -248,7 +248,7 @@ class LastSender(Rung[Last]):
 
 
 class LastSenderAtLeast(LastSender):
-    """Whoever is ahead of the stamp is let through as well."""
+    """A message also passes if my count is higher than its stamp says."""
 
     name = "last-sender-atleast"
 
@@ -257,7 +257,7 @@ class LastSenderAtLeast(LastSender):
 
 
 class LastSenderOwn(LastSenderAtLeast):
-    """The last event: own sends count too, so messages sent in a row cannot swap."""
+    """The stamp names the last event: own sends count too, so consecutive messages of one sender cannot change places."""
 
     name = "last-sender-own"
     counts_own = True

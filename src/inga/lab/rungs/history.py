@@ -1,7 +1,7 @@
-"""Message history: a message carries the ids of all that came before it, and waits for those.
+"""Message history: a message carries the ids of all messages that precede it, and waits for these.
 
-Exact, and ever larger. With destinations in the list a receiver knows which of the listed are for it;
-without them (`history-blind`) it waits for ever for what was never sent to it.
+This is exact, but stamps grow without bound. If the list has the destinations, a receiver knows which of the listed messages are
+for it; without them (`history-blind`) it waits for ever for messages that were never sent to it.
 """
 
 from inga.lab.rungs.rung import Rung, Waiting, is_count, need
@@ -10,25 +10,25 @@ from inga.model.packet import Packet
 from inga.model.view import View
 
 HISTORY_MAX = 20_000
-"""Messages after which a group with history gives up: each send would carry them all."""
+"""The number of messages after which a group with history gives up: each send would list them all."""
 
 Id = tuple[int, int]
 """(sender, number)"""
 
 Past = dict[Id, frozenset[int] | None]
-"""Ids and to whom they were sent; None = everybody but the sender."""
+"""Ids, each with its destinations; None means all but the sender."""
 
 
 class History(Rung[Past]):
-    """Stamps come from what the application has taken; the test looks at what was released."""
+    """Stamps list the messages that the application has taken or sent; the test considers the released ones."""
 
     name = "history"
     provides = frozenset({"fifo", "causal"})
 
     def view(self, view: View) -> None:
         super().view(view)
-        self._past: Past = {}  # all that was sent or taken here, and what was before that
-        self._pasts: dict[Id, Past] = {}  # of messages released and not yet taken
+        self._past: Past = {}  # all messages sent or taken here, and those that precede them
+        self._pasts: dict[Id, Past] = {}  # the stamps of messages released and not yet taken
         self._released: set[Id] = set()
 
     def taken(self, packets: list[Packet]) -> None:
@@ -99,7 +99,7 @@ class History(Rung[Past]):
 
 
 class HistoryBlind(History):
-    """Without destinations: every listed message is waited for."""
+    """The list has no destinations, so a message waits for every listed one."""
 
     name = "history-blind"
 

@@ -1,4 +1,4 @@
-"""The rungs as orders by name. `inga.recipes.find` imports this module when one of them is asked for."""
+"""The rungs as orders by name. `inga.recipes.find` imports this module when one of them is requested."""
 
 from inga.lab.rungs import BENT, RUNGS
 from inga.recipes import REPAIRED, causal, compose, find, plain

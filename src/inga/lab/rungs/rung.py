@@ -1,8 +1,8 @@
-"""What the rungs share: a stamp of their own beside the packet's number, a buffer, and a test.
+"""The base of all rungs: a stamp of their own besides the packet's number, a buffer, and a test.
 
 A rung numbers, echoes and traces like `none`, so its runs can be judged and its traces certified. Its
-stamp travels in `packet.ext` as numbers. In `ext`, not in the stamp section: some of these schemes
-forget their own count, and the true number of a packet must not suffer from that.
+stamp travels in `packet.ext` as numbers, not in the stamp section: some of these schemes
+forget their own count, and the true number of a packet must not depend on that.
 """
 
 from typing import ClassVar, Generic, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ S = TypeVar("S")
 
 
 class Waiting(NamedTuple, Generic[S]):
-    """A message in a buffer, with what its stamp says."""
+    """A message in a buffer, with its decoded stamp."""
 
     stamp: S
     packet: Packet
@@ -27,8 +27,8 @@ class Waiting(NamedTuple, Generic[S]):
 class Rung(Unordered, Generic[S]):
     """A scheme: `_stamp` on the way down, `_passes` and `_count` on the way up.
 
-    The lecture calls the application from within the receive filter, so what was released is what the
-    site knows. A header without a body is nothing to these schemes: they know of no subsets.
+    The lecture calls the application from within the receive filter, so the released messages are those that the
+    site knows. These schemes ignore headers without a body: they know no subsets.
     """
 
     claims: ClassVar[tuple[str, ...]] = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -48,35 +48,35 @@ class Rung(Unordered, Generic[S]):
     # The scheme
 
     def _stamp(self, packet: Packet) -> list[int]:
-        """Count a send, and give what travels with it."""
+        """Count a send, and return its stamp."""
         raise NotImplementedError
 
     def _read(self, packet: Packet, numbers: list[int]) -> S:
-        """What came with a packet; WireError if it cannot be right."""
+        """Return the stamp of a received packet; raise WireError if it is invalid."""
         raise NotImplementedError
 
     def _passes(self, waiting: Waiting[S]) -> bool:
-        """Whether it may be released now."""
+        """Whether the message may be released now."""
         raise NotImplementedError
 
     def _count(self, waiting: Waiting[S]) -> None:
-        """It is released."""
+        """Count a message that is being released."""
         raise NotImplementedError
 
-    # For a reader of the lab
+    # For pages and texts of the lab
 
     def stamp_text(self, packet: Packet) -> str:
-        """The stamp of a packet in words."""
+        """Return the stamp of a packet in words."""
         return self._show(self._read(packet, varint.unpack(packet.ext or b"")))
 
     def state_text(self) -> str:
-        """What this site would compare a stamp with."""
+        """Return the state with which this site would compare a stamp, in words."""
         return ""
 
     def _show(self, stamp: S) -> str:
         raise NotImplementedError
 
-    # The frame
+    # What all rungs do alike
 
     def _number(self, packet: Packet) -> None:
         super()._number(packet)
@@ -100,12 +100,12 @@ class Rung(Unordered, Generic[S]):
             self._hold(packet, len(self._buffer))
 
     def _admit(self, waiting: Waiting[S], out: list[Packet]) -> None:
-        """A message has come: it joins the buffer, which is looked through."""
+        """Put a message that has arrived into the buffer, and release what passes."""
         self._buffer.append(waiting)
         self._examine(out)
 
     def _examine(self, out: list[Packet]) -> None:
-        """Release whatever passes, until nothing does."""
+        """Release messages that pass, until none does."""
         while (ready := next(filter(self._passes, self._buffer), None)) is not None:
             self._buffer.remove(ready)
             self._pass_on(ready, out)
@@ -119,7 +119,7 @@ class Rung(Unordered, Generic[S]):
 
 
 def need(condition: bool, what: str) -> None:
-    """Refuse a stamp that no member of this scheme sends."""
+    """Raise WireError unless the condition holds, which it does for all stamps that members of this scheme send."""
     if not condition:
         raise WireError("malformed", what)
 

@@ -1,16 +1,16 @@
-"""Rungs with a whole vector: the standard test for broadcasts, and what goes wrong around it.
+"""Rungs with a whole vector: the standard test for broadcasts, and wrong variants of it.
 
-    broadcast        the standard test, full vectors, no headers to those not addressed
-    strict           exactly one count larger by one, all others *equal*; only the head is tested
-    head-only        the standard test, of the head only, duplicates not dropped
-    at-once-replace  a stamp that lacks something I know is "concurrent": deliver it, take over its stamp
-    at-once-keep     the same, and leave my stamp
-    at-once-count    the same, and count it
-    own-copy         one's own copy goes through the test as well
+    broadcast        the standard test, full vectors, no headers to members that are not addressed
+    strict           exactly one count larger by one, all others *equal*; only the head of the buffer is tested
+    head-only        the standard test, of the head of the buffer only, duplicates not dropped
+    at-once-replace  a stamp that lacks something I know is "concurrent": deliver it, replace my vector by its stamp
+    at-once-keep     the same, and keep my vector
+    at-once-count    the same, and count the message
+    own-copy         a site's own messages go through the test as well
     live-vector      the vector itself is attached, not a copy of it
-    tree             one vector and buffer for each open end of history
+    tree             one vector and buffer for each branch of history
 
-A buffer is sorted by (height, sender): the order "smaller than" alone cannot sort.
+A buffer is sorted by (height, sender): the partial order of vectors cannot sort.
 From Dewan's "Causality" lectures and code for them; the standard test is docs/protocols/causality.md.
 """
 
@@ -26,7 +26,7 @@ VectorTime = tuple[int, ...]
 
 
 class Broadcast(Rung[VectorTime]):
-    """Right if every message goes to everybody. The buffer is searched from end to end."""
+    """The standard test, which is right if every message goes to all members. It examines the whole buffer."""
 
     name = "broadcast"
     provides = frozenset({"fifo", "causal"})
@@ -59,7 +59,7 @@ class Broadcast(Rung[VectorTime]):
 
 
 class HeadOnly(Broadcast):
-    """A blocked head blocks all, and a stale copy at the head does so for ever."""
+    """Only the head of the buffer is tested: a blocked head blocks all, and a duplicate at the head does so for ever."""
 
     name = "head-only"
     drops_duplicates = False
@@ -71,7 +71,7 @@ class HeadOnly(Broadcast):
 
 
 class Strict(HeadOnly):
-    """As printed: sound only while no two messages are concurrent."""
+    """The test as the lecture prints it: sound only as long as no two messages are concurrent."""
 
     name = "strict"
 
@@ -80,7 +80,7 @@ class Strict(HeadOnly):
 
 
 class AtOnce(Strict):
-    """What lacks something I know is taken for concurrent, and that for deliverable."""
+    """A message whose stamp lacks something I know counts as concurrent, and therefore as deliverable."""
 
     def _admit(self, waiting: Waiting[VectorTime], out: list[Packet]) -> None:
         if _lacks_something(waiting.stamp, self._vector):
@@ -92,12 +92,12 @@ class AtOnce(Strict):
             super()._admit(waiting, out)
 
     def _adopt(self, waiting: Waiting[VectorTime]) -> None:
-        """What becomes of my own vector."""
+        """Update my own vector for such a message."""
         raise NotImplementedError
 
 
 class AtOnceReplace(AtOnce):
-    """Even my own count is forgotten."""
+    """My vector is replaced by the stamp: even my own count is lost."""
 
     name = "at-once-replace"
 
@@ -106,7 +106,7 @@ class AtOnceReplace(AtOnce):
 
 
 class AtOnceKeep(AtOnce):
-    """What follows the message never succeeds my vector."""
+    """My vector stays as it is: later messages that depend on this one never pass."""
 
     name = "at-once-keep"
 
@@ -114,7 +114,7 @@ class AtOnceKeep(AtOnce):
 
 
 class AtOnceCount(AtOnce):
-    """With the standard test beside it nothing blocks but a duplicate, and nothing is safe."""
+    """The message is counted. With the standard test for the others, only a duplicate can block, but no order is guaranteed."""
 
     name = "at-once-count"
 
@@ -126,7 +126,7 @@ class AtOnceCount(AtOnce):
 
 
 class OwnCopy(HeadOnly):
-    """The own copy equals the own vector, so it is no successor: it heads the buffer for ever."""
+    """The stamp of an own message equals the own vector, so it is not the next: it stays at the head of the buffer for ever."""
 
     name = "own-copy"
 
@@ -138,13 +138,13 @@ class OwnCopy(HeadOnly):
 
 
 class LiveVector(Broadcast):
-    """What still waits to leave changes with every later count."""
+    """The stamps of packets that have not left yet change with every later count."""
 
     name = "live-vector"
 
     def view(self, view: View) -> None:
         super().view(view)
-        self._live = bytearray()  # the one that all packets share
+        self._live = bytearray()  # the stamp that all packets share
 
     def _number(self, packet: Packet) -> None:
         super()._number(packet)
@@ -161,16 +161,16 @@ class LiveVector(Broadcast):
 
 @dataclass
 class Leaf:
-    """An open end of history as the lecture draws it."""
+    """A leaf of history, as the lecture draws it: the end of a branch."""
 
     vector: list[int]
     buffer: list[Waiting[VectorTime]] = field(default_factory=list)
 
 
 class Tree(Broadcast):
-    """Larger than some leaf: into that leaf's buffer. Larger than none: a leaf of its own, at once.
+    """A message whose stamp lacks nothing of some leaf goes into that leaf's buffer; any other is delivered at once, as a new leaf.
 
-    An own send goes on from every leaf. The history is a graph with merges, which this cannot follow.
+    An own send continues every leaf. History is a graph with merges, which a tree cannot represent.
     """
 
     name = "tree"
@@ -215,7 +215,7 @@ class Tree(Broadcast):
 
 
 def _succeeds(waiting: Waiting[VectorTime], vector: list[int]) -> bool:
-    """The standard test: the next of its sender, and every cause is here."""
+    """The standard test: whether the message is the next of its sender, and all its causes are here."""
     src = waiting.packet.src
     return waiting.stamp[src] == vector[src] + 1 and all(
         count <= mine for k, (count, mine) in enumerate(zip(waiting.stamp, vector, strict=True)) if k != src
@@ -223,7 +223,7 @@ def _succeeds(waiting: Waiting[VectorTime], vector: list[int]) -> bool:
 
 
 def _succeeds_strictly(waiting: Waiting[VectorTime], vector: list[int]) -> bool:
-    """One count larger by one, all others equal."""
+    """The strict test: whether one count is larger by one, and all others are equal."""
     larger = [count - mine for count, mine in zip(waiting.stamp, vector, strict=True) if count != mine]
     return larger == [1]
 

@@ -1,8 +1,8 @@
 """The evaluation of the SCO paper, repeated: its control schemes, simulated and in closed form.
 
-Tables `figure5` to `figure8` are the paper's figures. `formulas` sets simulation beside the closed forms, `protocol`
-sets the model of D1 beside SCO machines under the same load, `size` lets the group grow, `rates` lets members send more often than
-in the figures, `controller` has one process lead all messages.
+Tables `figure5` to `figure8` are the paper's figures. `formulas` compares the simulation with the closed forms, `protocol`
+the model of D1 with SCO machines under the same load; in `size` the group grows, in `rates` members send more often than
+in the figures, in `controller` one process leads all messages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,14 +35,14 @@ from inga.pipeline.session import LOCAL
 
 SIZES = (7, 10, 20, 40)
 PLAYED = ((1.0, 5), (4.0, 5), (4.0, 1), (4.0, 2), (4.0, 3), (4.0, 8))
-"""(k, d) at which the protocol itself is played."""
+"""(k, d) for which the protocol itself is simulated."""
 
 SchemeTask = tuple[str, SchemeLoad]
-"""Who plays it: `model` or `protocol`."""
+"""A load, and what runs it: `model` or `protocol`."""
 
 
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
-    """All simulations, as Spark tasks unless it is to be quick and no master was named, then tables, claims and a page."""
+    """Run all simulations, as Spark tasks unless `quick` is set and no master was given; then write tables, claims and a page."""
     time, seeds = (160.0, 1) if quick else (1000.0, 5)
     tasks = list(_tasks(time, seeds, quick))
     answers = simulate_all(simulate, tasks, progress, None if quick and master == LOCAL else master)
@@ -59,7 +59,7 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
 
 
 def simulate(task: SchemeTask) -> SchemeCosts:
-    """One task."""
+    """Run one task."""
     who, load = task
     return (Model if who == "model" else Protocol)(load).run()
 
@@ -72,7 +72,7 @@ def _tasks(time: float, seeds: int, quick: bool) -> Iterable[SchemeTask]:
     loads |= {SchemeLoad(scheme, MEMBERS, USUAL_D, k) for scheme in CONTROLLED for k in DELAYS}
     loads |= {SchemeLoad(scheme, MEMBERS, d, USUAL_K) for scheme in CONTROLLED for d in DESTINATIONS}
     for load in sorted(loads, key=point):
-        if load.scheme in ("C0", "D0", "F0"):  # nothing about them is random
+        if load.scheme in ("C0", "D0", "F0"):  # these are deterministic
             yield "model", replace(load, time=10.0)
             continue
         for seed in range(seeds):
@@ -82,7 +82,7 @@ def _tasks(time: float, seeds: int, quick: bool) -> Iterable[SchemeTask]:
 
 
 def _means(measured: Iterable[tuple[SchemeLoad, SchemeCosts]]) -> dict[SchemePoint, SchemeCosts]:
-    """Over seeds."""
+    """Return the means over seeds."""
     found: dict[SchemePoint, list[SchemeCosts]] = {}
     for load, each in measured:
         found.setdefault(point(load), []).append(each)

@@ -1,4 +1,4 @@
-"""What the paper says about its schemes, and whether the simulations agree."""
+"""The paper's claims about its schemes, and whether the simulations agree."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -8,28 +8,28 @@ from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Cla
 from inga.lab.sco.schemes import ROUND, SchemeCosts, SchemeLoad
 
 DELAYS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-"""k of Figures 5 and 6."""
+"""The values of k in Figures 5 and 6."""
 
 DESTINATIONS = tuple(range(1, 10))
-"""d of Figures 7 and 8."""
+"""The values of d in Figures 7 and 8."""
 
 RATES = (1, 2, 4)
-"""a, messages of a member per time unit. The paper allows any from 1 on; its figures have 1."""
+"""Values of a, messages of a member per time unit. The paper allows any from 1 on; its figures have 1."""
 
 MEMBERS, USUAL_D, USUAL_K = 10, 5, 4.0
 
 ABOUT = 0.15
-"""A published number counts as roughly right within this share of it."""
+"""A published number counts as roughly right within this relative deviation."""
 
 READINGS = ("from receipt", "from sending")
-"""What the paper may mean by a delay; the claim names the one by which it was judged."""
+"""Two meanings that a delay may have in the paper; each claim names the one by which it was judged."""
 
 NOISE = 0.01
-"""Differences below this share are none: schemes meet where every message carries everything."""
+"""Relative differences below this do not count: schemes are equal where every message carries everything."""
 
 
 class SchemePoint(NamedTuple):
-    """Where something was measured."""
+    """The parameters of a measurement."""
 
     scheme: str
     n: int
@@ -46,7 +46,7 @@ def point(load: SchemeLoad) -> SchemePoint:
 
 
 def judge(results: Results) -> list[Claim]:
-    """A verdict for each claim of section 4."""
+    """Return a verdict for each claim of section 4."""
     found = _Found(results)
     return [claim(found) for claim in _CLAIMS]
 
@@ -68,7 +68,7 @@ class _Found:
         return self._results[SchemePoint(scheme, MEMBERS, USUAL_D, USUAL_K)]
 
     def delays(self, scheme: str) -> tuple[float, float]:
-        """From receipt, and from sending."""
+        """Return the delay from receipt, and the one from sending."""
         delay = self.usual(scheme).delay
         return delay - ROUND, delay
 
@@ -116,7 +116,7 @@ def _longer_waits(found: _Found) -> Claim:
 
 
 def _ranks(found: _Found) -> Claim:
-    """C1 below D1 below C0 below D0 in PDUs; C1 above all, D1 next to D0 in delay."""
+    """Judge the ranks: PDUs rise from C1 over D1 and C0 to D0; delays rise from D0 over D1 and C0 to C1."""
 
     def ranked(d: int) -> bool:
         c0, c1, d0, d1 = (found.by_d(s)[d - 1] for s in ("C0", "C1", "D0", "D1"))
@@ -202,7 +202,7 @@ def _above(found: _Found) -> Claim:
 
 
 def _controller(found: _Found) -> Claim:
-    """Figure 3 (1) has the sender for a controller; with another process each message has one more way to go."""
+    """Judge a fixed controller. In Figure 3 (1) the sender is the controller; with another process each message takes one more hop."""
     fixed, led = found.by_d("F0"), found.by_d("C0")
     rounds = {m.delay / ROUND for m in fixed}
     more = {round(m.pdus - 3 * d, 9) for d, m in zip(DESTINATIONS, fixed, strict=True)}
@@ -242,7 +242,7 @@ def _than_controller(found: _Found) -> Claim:
 
 
 def _rates(found: _Found) -> Claim:
-    """At rate 1 two claims of section 4 fail; waits shorten with the rate, and rounds do not."""
+    """Judge higher rates. At rate 1 two claims of section 4 fail; waits shorten with the rate, rounds do not."""
     direct, d1, c0, c1 = (found.by_rate(scheme) for scheme in ("D0", "D1", "C0", "C1"))
     above = [a.delay / b.delay - 1 for a, b in zip(d1, direct, strict=True)]
     below = [1 - (a.delay - ROUND) / (b.delay - ROUND) for a, b in zip(d1, c0, strict=True)]
@@ -269,13 +269,13 @@ def _percent(shares: list[float]) -> str:
 
 
 def _judged_by(published: float, readings: list[float]) -> str:
-    """Which of the readings is the closer one: the paper does not say from when its delays count."""
+    """Return in words which reading is closer: the paper does not say from which event its delays count."""
     closest = min(readings, key=lambda reading: abs(reading - published))
     return f"judged {READINGS[readings.index(closest)]}"
 
 
 def _closeness(published: float, readings: list[float]) -> str:
-    """By the better of the readings."""
+    """Return the verdict by the better of the readings."""
     off = min(abs(reading - published) / published for reading in readings)
     return HOLDS if off <= 0.05 else ROUGHLY if off <= ABOUT else NOT_REPRODUCED
 

@@ -1,7 +1,7 @@
 """The schemes of the figures in closed form.
 
-With x = d/(n-1), the chance that one data message goes to a given member, a wait ends with the next one that
-does. An obligation may join an older one, which the formulas of the delays leave out: they are up to 6 % high.
+With x = d/(n-1), the probability that one data message goes to a given member, a wait ends with the next one that
+does. An obligation may join an older one, which the formulas of the delays neglect: they are up to 6 % too high.
 
     still_waiting(s)   no data message to a given member for s units
     wait(k), wait_of(m, k)   the mean wait, and the mean of the longest of m
@@ -14,12 +14,12 @@ from inga.lab.sco.schemes import ROUND, SchemeCosts, SchemeLoad
 from inga.model.errors import UsageError
 
 STEPS = 64
-"""Parts of a unit in which an integral is taken."""
+"""The number of steps per unit in numerical integration."""
 
 
 def closed_form(load: SchemeLoad) -> SchemeCosts:
-    """PDUs and delay of a scheme of the figures. Time is counted in intervals between two messages of a member, of which a unit has
-    `rate`."""
+    """Return PDUs and delay of a scheme of the figures. The computation counts time in intervals between two messages of a member, of
+    which a unit has `rate`."""
     n, d, k, r = load.members, load.destinations, load.delay * load.rate, ROUND * load.rate
     share = d / (n - 1)
 
@@ -50,12 +50,12 @@ def closed_form(load: SchemeLoad) -> SchemeCosts:
 
 
 def _integral(f: Callable[[float], float], to: float) -> float:
-    """Simpson's rule, a unit at a time: the functions bend at whole numbers."""
+    """Integrate by Simpson's rule, one unit at a time: the functions have kinks at whole numbers."""
     total, start = 0.0, 0.0
     while start < to:
         end = min(start + 1.0, to)
         step = (end - start) / STEPS
-        inner = 1e-12  # at its end a unit still has its own values
+        inner = 1e-12  # so that the last value of a unit is its own, not that of the next unit
         values = [f(min(start + i * step, end - inner)) for i in range(STEPS + 1)]
         total += step / 3 * (values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2]))
         start = end

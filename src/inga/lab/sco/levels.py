@@ -1,15 +1,15 @@
 """Levels of acceptance, observed in runs: the paper's Table 1 and the implications of its Figure 2.
 
-A run is a group that writes to random sets over a network that loses and reorders. All that happens is in one list of rows, in the
-order in which it happened. Whenever a member says that a message has reached a level, the definitions are held against what had
-happened until then, everywhere:
+A run is a group that sends to random subsets over a network that loses and reorders. All events are in one list of rows, in the
+order in which they happened. Whenever a member reports that a message has reached a level, each definition is compared with what had
+happened until then at all members:
 
-    simple               the message has come
-    continuous           and so has all that its sender had sent there before
-    causal               and so has all that precedes it and is for that member
-    atomic               it has come to all its destinations
-    continuously atomic  and so has, to its own, all that its sender had sent there before
-    causally atomic      and so has, to its own, all that precedes it and is for that member
+    simple               the message has arrived
+    continuous           and so have all messages that its sender had sent there before
+    causal               and so have all messages that precede it and are for that member
+    atomic               it has arrived at all its destinations
+    continuously atomic  and so have, at theirs, all messages that its sender had sent to that member before
+    causally atomic      and so have, at theirs, all messages that precede it and are for that member
 """
 
 from collections import defaultdict
@@ -28,10 +28,10 @@ from inga.trace.schema import Row
 NAMES = ("alice", "bob", "cathy", "dave", "erin")
 ROUGH = Faults(loss=0.15, reorder=0.4, delay_min=0.001, delay_max=0.03)
 ORDERS = {"vector": "CBCAST", "co": "CO", "sco": "SCO"}
-"""Ours, and what the paper compares."""
+"""Our orders, by the protocols that the paper compares."""
 
 SAID = {"receive": "received", "accept": "accepted", "causal": "causal", "confirm": "confirmed"}
-"""By the step of a row: the level that a member says a message has reached."""
+"""By the step of a row: the level that the message has reached according to the member."""
 
 DEFINED = ("simple", "continuous", "causal", "atomic", "continuously atomic", "causally atomic")
 IMPLIED = {
@@ -40,7 +40,7 @@ IMPLIED = {
     "causal": DEFINED[:3],
     "confirmed": DEFINED,
 }
-"""What each level has to mean, by Figure 2."""
+"""The definitions that each level has to imply, by Figure 2."""
 
 MessageKey = tuple[int, int]
 """A message: its sender and number."""
@@ -49,7 +49,7 @@ MessageKey = tuple[int, int]
 def observe(
     order: str, seed: int, messages: int = 12, build: Callable[[Options], list[Layer]] | None = None
 ) -> list[Row]:
-    """The rows of one run, of all members. `build`: other layers in the place of the order's."""
+    """Run a group, and return the rows of all members. `build` replaces the order's layers."""
     rows: list[Row] = []
     traces = [MemoryTrace(me, len(NAMES), rows) for me in range(len(NAMES))]
     options = Options(detect=None)
@@ -74,16 +74,16 @@ def observe(
 
 
 class Held:
-    """What has come where, and what precedes what, as a run goes on."""
+    """Arrivals of messages at members, and precedence between messages, as a run goes on."""
 
     def __init__(self, members: int) -> None:
         self._members = members
-        self._came: dict[MessageKey, set[int]] = defaultdict(set)  # where a message has come
+        self._came: dict[MessageKey, set[int]] = defaultdict(set)  # members at which a message has arrived
         self._for: dict[MessageKey, set[int]] = {}
         self._past: dict[MessageKey, tuple[int, ...]] = {}
 
     def note(self, row: Row) -> None:
-        """A row of the run, in its place."""
+        """Note the next row of the run."""
         assert row.src is not None and row.seq is not None
         key = (row.src, row.seq)
         if row.step == "send":
@@ -97,7 +97,7 @@ class Held:
             self._came[key].add(row.process)
 
     def true_of(self, key: MessageKey, member: int) -> dict[str, bool]:
-        """The definitions, of a message at one of its destinations."""
+        """Return which definitions are true now of a message at one of its destinations."""
         local = [(key[0], seq) for seq in range(1, key[1]) if self._is_for((key[0], seq), member)]
         causes = [
             each
@@ -115,7 +115,7 @@ class Held:
 
 
 def implications(runs: Iterable[list[Row]]) -> Table:
-    """Figure 2: of what members said, the share in which each definition was true at that moment, in per cent."""
+    """Figure 2: return the share of reports of each level at which each definition was true, in per cent."""
     cases: dict[str, int] = defaultdict(int)
     true: dict[tuple[str, str], int] = defaultdict(int)
     for rows in runs:
@@ -135,15 +135,16 @@ def implications(runs: Iterable[list[Row]]) -> Table:
 
 
 def realized(runs: dict[str, list[Row]]) -> Table:
-    """Table 1: what each of the orders stands on, as its run shows."""
+    """Table 1: return how each order realizes each level, as its run shows."""
     seen = {order: dict(_realized(order, rows)) for order, rows in runs.items()}
     levels = next(iter(seen.values()))
     return Table(["level", *runs], [[level, *(each[level] for each in seen.values())] for level in levels])
 
 
 def _realized(order: str, rows: list[Row]) -> Iterator[tuple[str, str]]:
-    """By level. The order's own numbers repair if they are all there is: then a copy that was lost is asked for by its number as
-    a message. Those numbers order as well if nobody misses any: messages to some leave holes."""
+    """Yield how an order realizes each level. Without a `reliable` layer the order's own sequence numbers serve for repair: a lost
+    copy is requested by the number of its message. These numbers also serve for order if no member sees gaps in them, which messages to
+    a subset leave."""
     own = not any(layer.name == "reliable" for layer in Sim(*NAMES, order=order).sites[0].stack.layers)
     numbers: dict[tuple[int, int], set[int]] = defaultdict(set)
     knows: set[bool] = set()
@@ -165,11 +166,11 @@ PUBLISHED = {
     "causal": ["vector clock", "sequence number", "vector clock"],
     "atomic": ["decentralized", "distributed", "distributed"],
 }
-"""Table 1."""
+"""Table 1, as published."""
 
 
 def judge_levels(table: Table, figure: Table) -> list[Claim]:
-    """The verdicts on Table 1 and Figure 2."""
+    """Return the verdicts on Table 1 and Figure 2."""
     same = {level: row for level, *row in table.rows} == PUBLISHED
     wrong = [f"{said} without {name}" for said, name, share in _cells(figure) if share < 100]
     alike = [said for said in IMPLIED if _is_no_less(figure, said)]
@@ -202,7 +203,7 @@ def _cells(figure: Table) -> Iterator[tuple[str, str, float]]:
 
 
 def _is_no_less(figure: Table, said: str) -> bool:
-    """Whether a level seemed to mean more than it has to: then the runs could not tell it from the next."""
+    """Whether a level seemed to imply more than it has to: then the runs could not distinguish it from the next one."""
     rows: dict[str, list[Any]] = {row[0]: row[2:] for row in figure.rows}
     free = [
         share for name, share in zip(DEFINED, rows.get(said, []), strict=False) if name not in IMPLIED[said]

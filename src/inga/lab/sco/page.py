@@ -1,4 +1,4 @@
-"""The evaluation of SCO for people: as text, and as one page with its figures."""
+"""The evaluation of SCO for people: as text, and as one page with figures."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ FIGURES = ("figure5", "figure6", "figure7", "figure8")
 
 
 def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
-    """For a person at a terminal."""
+    """Return the evaluation as text for a terminal."""
     figures = [f"{name}: {_CAPTIONS[name]}\n{_grid(tables[name])}\n" for name in FIGURES]
     levels, implied, *rest = (
         f"{name}: {_CAPTIONS[name]}\n{_plain(tables[name])}\n"
@@ -23,7 +23,7 @@ def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
 
 
 def _grid(table: Table) -> str:
-    """A line per k or d, a column per scheme: the number, and its ratio to C0."""
+    """Return a table with a line per k or d and a column per scheme: the number, and its ratio to C0."""
     by_value: dict[float, dict[str, tuple[float, float]]] = {}
     for value, scheme, number, ratio in table.rows:
         by_value.setdefault(value, {})[scheme] = (number, ratio)
@@ -63,7 +63,7 @@ _CAPTIONS = {
 
 
 def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
-    """One page that needs nothing else."""
+    """Return the page, which needs no other files."""
     lead = (
         "A message goes to d of ten members, and each of them wants to know "
         "that all the others have it. C0 and C1 ask the sender to say so; in D0 and D1 everybody tells everybody. "

@@ -1,7 +1,7 @@
-"""Scheme D1 played by the protocol itself: SCO machines under the load of the model.
+"""Scheme D1 run by the protocol itself: SCO machines under the load of the model.
 
-Nothing is modelled here. Data, confirmations and questions are what the machines say; every one of them is a PDU,
-and a destination knows that all have a message when its machine holds it for confirmed.
+Nothing is modelled here. Data, confirmations and polls are those of the machines; every one of them is a PDU,
+and a destination knows that all have a message when its machine reports it as confirmed.
 """
 
 from typing import Any
@@ -27,10 +27,10 @@ class Protocol(Sending):
             confirm_every=0,
             nack_delay=0.0,
             nack_again=2 * ROUND,
-            resend_after=NEVER,  # nothing is lost, and obligations may be long
+            resend_after=NEVER,  # nothing is lost, and confirmations may be owed for long
             poll_after=2 * ROUND + 2 * k,
             probe_after=k,
-            noted_max=0,  # as printed: a message says nothing of what is under way to others
+            noted_max=0,  # as printed: a message does not list messages in flight to others
         )
         self.machines = [ScoMachine(m, load.members, settings) for m in range(load.members)]
         self._sent_at: dict[tuple[int, int], float] = {}

@@ -1,19 +1,19 @@
-"""Ways to tell the destinations of a message that all of them have it, as a small event simulation.
+"""Schemes by which the destinations of a message learn that all of them have it, as a small event simulation.
 
-    C0  everybody answers the sender at once; when all have, the sender tells them at once
+    C0  each destination answers the sender at once; when all have answered, the sender confirms to them at once
     C1  the same, but answers and confirmations wait for a data message to the same member, at most k
-    D0  everybody tells the sender and all other destinations at once
+    D0  each destination reports to the sender and all other destinations at once
     D1  the same, but waiting as in C1: what the SCO protocol does
-    F0  as C0, led by one process for all messages: a sender hands its message to that controller, which sends it on
+    F0  as C0, led by one process for all messages: a sender passes its message to that controller, which forwards it
     F1  the same, but waiting as in C1
 
-The figures of the paper are of the first four. Its other form of centralized control, the fixed controller, is F0 and F1 here; that
-process is no member and has no messages of its own, so that the numbers do not depend on which member it would be.
+The figures of the paper show the first four. Its other form of centralized control, the fixed controller, is F0 and F1 here; that
+process is not a member and has no messages of its own, so that the numbers do not depend on which member it would be.
 
-Every member sends `a` data messages per time unit at a phase of its own, each to `d` random others; a PDU is one
-copy to one receiver, takes `r`, is never lost, and carries all that its sender owes its receiver. Counted are
-PDUs per data message, the time from a sending until a destination knows that all have it, and the PDUs that the process with most
-of them sends and receives per time unit.
+Every member sends `a` data messages per time unit at a phase of its own, each to `d` random others. A PDU is one
+copy to one receiver, takes `r`, is never lost, and carries everything that its sender owes its receiver. Measured are
+PDUs per data message, the time from a send until a destination knows that all have the message, and the PDUs per time unit that the
+busiest process sends and receives.
 
 From "Selective causally ordered group communication", section 4.
 """
@@ -26,16 +26,16 @@ from inga.model.errors import UsageError
 from inga.trial.world import Agenda
 
 SCHEMES = ("C0", "C1", "D0", "D1")
-"""Of the paper's figures."""
+"""The schemes in the paper's figures."""
 CONTROLLED = ("F0", "F1")
-"""With a fixed controller."""
+"""The schemes with a fixed controller."""
 ROUND = 4.0
-"""The time a PDU takes, r."""
+"""The time that a PDU takes, r."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemeLoad:
-    """What is simulated: n members, d destinations, deferral k, for so much time, with that seed, a messages a unit."""
+    """The load of a simulation: n members, d destinations, deferral k, duration, seed, a messages per member and time unit."""
 
     scheme: str
     members: int = 10
@@ -56,8 +56,8 @@ class SchemeLoad:
 
 
 class SchemeCosts(NamedTuple):
-    """Per data message: PDUs, and the mean time from its sending until a destination knows that all have it. `busiest`: PDUs per time
-    unit that one process sends and receives, the most of all."""
+    """Per data message: PDUs, and the mean time from its send until a destination knows that all have it. `busiest`: PDUs per time
+    unit that the busiest process sends and receives."""
 
     pdus: float
     delay: float
@@ -65,17 +65,17 @@ class SchemeCosts(NamedTuple):
 
 
 class Sending(Agenda):
-    """The load of section 4: who sends when, and to whom. Phases and destinations follow from the seed."""
+    """The load of section 4: which member sends when, and to which others. Phases and destinations follow from the seed."""
 
     def __init__(self, load: SchemeLoad) -> None:
         super().__init__()
         self.load = load
-        # Before and after the time that counts: four rounds with two waits are the longest that anything takes.
+        # Time before and after the measured part: no message takes longer than four rounds with two waits.
         self._settling = 4 * ROUND + 2 * load.delay
         self.rng = Random(f"{load.seed}")  # the same load for every scheme
-        self.sent = 0  # data messages that count
+        self.sent = 0  # data messages within the measured time
         self.pdus = 0
-        self.handled = [0] * (load.members + 1)  # PDUs sent and received by each, a controller being the last
+        self.handled = [0] * (load.members + 1)  # PDUs sent and received by each; a controller is the last
         self.knowing: list[float] = []  # delays
 
     def run(self) -> SchemeCosts:
@@ -88,7 +88,7 @@ class Sending(Agenda):
 
     @property
     def counts(self) -> bool:
-        """Whether this moment is within what is measured."""
+        """Whether this moment is within the measured time."""
         return self._settling <= self.now < self._settling + self.load.time
 
     def count_pdu(self, member: int, to: int) -> None:
@@ -104,12 +104,12 @@ class Sending(Agenda):
         self.at(self.now + 1.0 / self.load.rate, self._emit, member)
 
     def send(self, member: int, to: list[int]) -> None:
-        """A data message; every scheme does this in its own way."""
+        """Send a data message; each subclass does this in its own way."""
         raise NotImplementedError
 
 
 class Item:
-    """A data message, and who has said that it has it."""
+    """A data message, and how many destinations are known to have it."""
 
     __slots__ = ("answers", "at", "counts", "known_by", "sender", "to")
 
@@ -118,12 +118,12 @@ class Item:
         self.to = to
         self.at = at
         self.counts = counts
-        self.answers = 0  # two-phase schemes: how many the sender has
-        self.known_by = dict.fromkeys(to, 1)  # the others: of how many each destination knows
+        self.answers = 0  # C and F: how many answers the sender or controller has
+        self.known_by = dict.fromkeys(to, 1)  # D: of how many destinations each one knows that they have it
 
 
 class Model(Sending):
-    """All schemes, without any protocol: what is owed, when it leaves, what it says."""
+    """All schemes, without any protocol: what members owe each other, when it leaves, and what its receivers learn."""
 
     def __init__(self, load: SchemeLoad) -> None:
         super().__init__(load)
@@ -139,7 +139,7 @@ class Model(Sending):
             self._transmit(member, other, item)
 
     def _transmit(self, member: int, to: int, item: Item | None = None) -> None:
-        """A PDU leaves, with all that is owed."""
+        """Send a PDU with everything that is owed."""
         self.count_pdu(member, to)
         owed = self._owed.pop((member, to), [])
         self._since.pop((member, to), None)
@@ -155,7 +155,7 @@ class Model(Sending):
             self.at(self.now + self._wait, self._give_up, key, self.now)
 
     def _give_up(self, key: tuple[int, int], since: float) -> None:
-        """No data message came by: send what is owed."""
+        """Send what is owed, as no data message was sent in the meantime."""
         if self._since.get(key) == since:
             self._transmit(*key)
 
@@ -165,7 +165,7 @@ class Model(Sending):
                 self._answered(me, about)
             elif what == "confirmation":
                 self._know(about)
-            elif me in about.known_by:  # otherwise we are its sender
+            elif me in about.known_by:  # else we are the message's sender
                 self._heard(me, about)
         if item is not None:
             self._accept(me, item)

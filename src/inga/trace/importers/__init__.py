@@ -1,4 +1,4 @@
-"""Logs of other systems as traces: one module a format. docs/import.md says what becomes of what.
+"""Logs of other systems as traces: one module per format. docs/import.md says how each format is translated.
 
 Works without Spark; a log of any size takes little memory.
 """
@@ -44,28 +44,28 @@ OPTIONS = {
     "roles": ROLES,
     "columns": COLUMNS,
 }
-"""What only some importers understand: arguments of `import_log`, and what the command calls them."""
+"""Options that only some importers understand: arguments of `import_log`, and their names in the command."""
 
-TRIED_OCTETS = 1 << 20  # of a log that is only tried, to the end of an item if it has items and not lines,
-ITEM_OCTETS_MAX = 1 << 26  # which is looked for so far where a log has to be copied,
-TRIED_ROWS = 20  # and the rows of it that are shown
+TRIED_OCTETS = 1 << 20  # read of a log that is only tried: whole lines or, of a document, whole items
+ITEM_OCTETS_MAX = 1 << 26  # copied of a tried document that has to be copied, to find the end of an item
+TRIED_ROWS = 20  # rows of a tried log that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """One format: what it is, and what makes a trace of it."""
+    """One format: its description, and the function that makes a trace of a log in it."""
 
     name: str
     reads: str
     run: Callable[
         ..., Imported
-    ]  # of a log, a place, what is asked of every importer, and its options by name
-    options: tuple[str, ...] = ()  # which of OPTIONS
-    has_items: bool = False  # a file is a document, which need not have lines
+    ]  # from a log, the place of the trace, the options of all importers, and its own options by name
+    options: tuple[str, ...] = ()  # the ones of OPTIONS that it understands
+    has_items: bool = False  # whether a file is a document, which need not have lines
 
 
 def _by_records(open_log: Callable[..., Log]) -> Callable[..., Imported]:
-    """For formats in which a file is a list of events: whoever opens it need not know how traces are written."""
+    """An importer for a format in which a file is a list of events: `open_log` need not know how traces are written."""
 
     def run(
         log: LogText, out: Path, asked: ImportOptions, noise: bool = False, **options: object
@@ -111,7 +111,7 @@ _ALL = [
 ]
 
 IMPORTERS = {importer.name: importer for importer in _ALL}
-"""By name, in the order in which they are listed."""
+"""All importers by name, in the order in which they are listed."""
 
 
 def import_log(
@@ -131,12 +131,14 @@ def import_log(
     bad: int = 0,
     progress: Progress = lambda done: None,
 ) -> Imported:
-    """Make a trace of a log: a file, one that gzip has compressed, a directory of them, or `-`, which is standard input. `out`
-    must not exist; it appears when it is whole. None: only try, with the beginning of the log; `sample` tells what was found.
+    """Make a trace from a log: a file, plain or compressed by gzip, a directory of files, or `-` for standard input. `out`
+    must not exist; it appears only when it is complete. If it is None, the import is only tried, with the beginning of the log;
+    `sample` of the result shows what was found.
 
-    `regex`, `executions`, `trust` (use those that the file begins with), `roles` and `columns` are for formats that understand
-    them, and so is `noise`: there may be more lines that belong to no event than events. `bad` lines that cannot be read may be
-    left out. `claims` are guarantees that the trace shall claim beside those that its format allows, `disclaims` those that it shall not.
+    `regex`, `executions`, `trust` (use the expressions at the beginning of the file), `roles`, `columns` and `noise` (lines that
+    belong to no event may outnumber the events) are for formats that understand them. Up to `bad` lines that cannot be read are
+    left out. `claims` are guarantees that the trace shall claim in addition to those of its format, `disclaims` guarantees that
+    it shall not claim.
     """
     if format not in IMPORTERS:
         raise UsageError(f"no format {format!r}{suggest(format, IMPORTERS)}")
@@ -156,7 +158,7 @@ def import_log(
 
 
 def _try(importer: Importer, file: str, asked: ImportOptions, given: dict[str, Any]) -> Imported:
-    """Import the beginning of a log, whatever it leaves over, and keep only a description of the first rows."""
+    """Import the beginning of a log, however many lines are left out, and keep only a description of the first rows."""
     lenient = ImportOptions(asked.encoding, asked.claims, asked.disclaims, TRIED_OCTETS, asked.progress)
     given = {**given, "noise": True} if "noise" in importer.options else given
     most, wanted = (ITEM_OCTETS_MAX, TRIED_OCTETS) if importer.has_items else (TRIED_OCTETS, None)

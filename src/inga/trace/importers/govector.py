@@ -1,9 +1,9 @@
-"""Logs of GoVector: a line with the host and its clock, and a line with the text. Level and time may come first.
+"""Logs of GoVector: a line with the host and its clock, and a line with the text. A level and a time may come first.
 
     client {"client":3, "server":2}
     INFO Received reply
 
-A text may go on over more lines; those up to the next clock belong to it.
+A text may have several lines; all lines up to the next clock belong to it.
 """
 
 from inga.trace.importers.record import Log
@@ -19,5 +19,5 @@ PATTERN = (
 
 
 def open_log(log: LogText, *, encoding: str, roles: Roles = NO_ROLES) -> Log:
-    """A log of one or several GoVector hosts."""
+    """Open a log of one or several GoVector hosts."""
     return open_shiviz(log, regex=PATTERN, roles=roles, encoding=encoding, source="govector")

@@ -1,4 +1,4 @@
-"""Jaeger: traces as its page and its API give them as JSON, `{"data": [...]}`, or one trace a line.
+"""Jaeger: traces in JSON as its web page and its API provide them, `{"data": [...]}`, or one trace per line.
 
 {"traceID": ..., "spans": [{"spanID": ..., "operationName": ..., "startTime": microseconds, "duration": ...,
  "references": [{"refType": "CHILD_OF", ...}], "processID": "p1", "tags": [...]}], "processes": {"p1": {"serviceName": ...}}}
@@ -44,7 +44,7 @@ def _span(log: LogText, line: int, processes: Any, span: Any) -> Span:
     )
     parents: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
-    if span.get("parentSpanID"):  # as older versions have it
+    if span.get("parentSpanID"):  # in older versions
         parents.append(identity(log, line, key[0], span["parentSpanID"]))
     for each in list_of(log, line, span, "references"):
         if not isinstance(each, dict):

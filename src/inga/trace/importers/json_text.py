@@ -1,4 +1,4 @@
-"""JSON from files of any size: one document, or one after the other, read value by value."""
+"""JSON from files of any size: one document or several in a row, read value by value."""
 
 import json
 import re
@@ -11,19 +11,19 @@ from inga.trace.importers.source import LogText
 from inga.trace.importers.text import FileParts, open_text
 
 BLOCK = 1 << 20  # characters
-TAIL = 64  # characters at the end of which a wrong one may be the beginning of a right one
+TAIL = 64  # characters: an error so close to the end of the text read so far may vanish when more is read
 
 _BEGUN = re.compile(
     r"t(r|ru)?|f(a|al|als)?|n(u|ul)?|Na?|-?(I|In|Inf|Infi|Infin|Infini|Infinit)?|\.|[eE][+-]?|\\|u[0-9a-fA-F]{0,4}"
 )
-"""What may be the beginning of something: nothing, a word, the rest of a number, an escape."""
+"""A text that may be the beginning of a value: a part of a word, of a number, or of an escape."""
 
 
 def read_items(log: LogText, encoding: str, bad: BadLines, *lists: str) -> Iterator[tuple[int, Any]]:
-    """The items of every document, with their lines: of a list, or of an object's list of one of these names; or the object
-    itself, if it has none of them. After a document that cannot be read it goes on with the next line, or, if the document
-    has several, with the next one that begins another; no document goes on in another file. If only the beginning is wanted,
-    it ends after an item."""
+    """The items of every document, with their line numbers: those of a list, or of an object's lists that are named in `lists`;
+    or the object itself, if it has none of these. After a document that cannot be read, reading continues with the next line
+    or, if the document spans several lines, with the next line that begins a document. No document continues in another file.
+    If only the beginning of the log is wanted, reading stops after an item."""
     bad.begin()
     is_any, done = False, 0
     with open_text(log, encoding) as file:
@@ -42,7 +42,7 @@ def read_items(log: LogText, encoding: str, bad: BadLines, *lists: str) -> Itera
 def items_of_part(
     log: LogText, text: "JsonText", bad: BadLines, *lists: str, is_last: bool, is_any: bool
 ) -> Iterator[tuple[int, Any]]:
-    """The items of one file. `is_any` says whether those before it had some."""
+    """The items of one file. `is_any` says whether the files before it had items."""
     while text.peek():
         first = text.line
         try:
@@ -90,26 +90,26 @@ def _items(text: "JsonText", lists: tuple[str, ...]) -> Iterator[tuple[int, Any]
 
 
 class NotText(TraceError):
-    """The file is no text, so there is no next line."""
+    """The file is not text in the encoding given, so there is no next line to continue with."""
 
 
 class JsonError(TraceError):
-    """Text is no JSON."""
+    """The text is not JSON."""
 
     def __init__(self, text: str, *, is_end: bool, is_long: bool) -> None:
         super().__init__(text)
-        self.is_end = is_end  # so far it is right, and ends too soon
-        self.is_long = is_long  # what is wrong is not in the line where the value begins
+        self.is_end = is_end  # the text is valid so far, but ends too early
+        self.is_long = is_long  # the error is not in the line where the value begins
 
 
 class Readable(Protocol):
-    """Characters one after the other, and nothing at the end."""
+    """A source of characters; `read` returns an empty text at the end."""
 
     def read(self, size: int, /) -> str: ...
 
 
 class JsonText:
-    """JSON from a file, value by value: of a large document only what is asked for is in memory."""
+    """JSON from a file, value by value: of a large document only the current value is in memory."""
 
     def __init__(self, log: LogText, file: "Readable", encoding: str, first: int) -> None:
         self._log = log
@@ -124,7 +124,7 @@ class JsonText:
 
     @property
     def read(self) -> int:
-        """How many characters are done."""
+        """How many characters have been parsed."""
         return self._passed + self._at
 
     @property
@@ -132,7 +132,7 @@ class JsonText:
         return self._line
 
     def peek(self) -> str:
-        """The next character that is no space; nothing at the end."""
+        """The next character that is not white space; an empty text at the end."""
         while True:
             at = self._at
             while at < len(self._text) and self._text[at] in " \t\r\n":
@@ -162,7 +162,7 @@ class JsonText:
                     is_long = "\n" in self._text[self._at : error.pos]
                     is_end = self._is_all and _is_end(error)
                     raise self.error(f"this is not JSON: {error}", is_end=is_end, is_long=is_long) from None
-            except ValueError as error:  # a number of thousands of digits, nobody says where
+            except ValueError as error:  # a number of thousands of digits; the error does not tell its place
                 raise self.error(f"this is not JSON: {error}", is_long=True) from None
             else:
                 if end < len(self._text) or self._is_all:
@@ -170,7 +170,7 @@ class JsonText:
                         raise self.error("this holds half a character")
                     self._advance(end)
                     return value
-            self._more(len(self._text))  # twice as much, so that a large value is not decoded often
+            self._more(len(self._text))  # double the text, so that a large value is decoded only a few times
 
     def items(self) -> Iterator[tuple[int, Any]]:
         self.expect("[")
@@ -185,8 +185,8 @@ class JsonText:
                 return
 
     def pass_over(self, error: JsonError, first: int) -> None:
-        """Go to the next line behind what is wrong in a document that began in line `first`, or to the next document if this
-        one has several lines."""
+        """Skip an error in a document that began in line `first`: go to the next line or, if the document spans several lines, to
+        the next document."""
         is_long = error.is_long or self._line > first
         self._skip_line()
         if is_long:
@@ -202,7 +202,7 @@ class JsonText:
         self._advance(end + 1)
 
     def _find_document(self) -> None:
-        """Go to the next line that begins as documents do, this one or another, or to the end."""
+        """Go to the next line, from the current one on, that begins like a document, or to the end."""
         while True:
             if self._at == len(self._text):
                 self._more()
@@ -211,7 +211,8 @@ class JsonText:
             self._skip_line()
 
     def _is_wrong(self, error: json.JSONDecodeError) -> bool:
-        """Whether more text cannot mend it: what is cut off is wrong at its end, or is a text that does not end."""
+        """Whether the error remains when more text is read. A value that is only cut off has its error near the end of the text, or
+        is an unterminated string."""
         return error.pos < len(self._text) - TAIL and not error.msg.startswith("Unterminated")
 
     def _advance(self, to: int) -> None:
@@ -234,6 +235,6 @@ class JsonText:
 
 
 def _is_end(error: json.JSONDecodeError) -> bool:
-    """Whether text is wrong for nothing but that it ends."""
+    """Whether the only error is that the text ends too early."""
     rest = error.doc[error.pos :].strip()
     return error.msg.startswith("Unterminated") or _BEGUN.fullmatch(rest) is not None

@@ -1,7 +1,7 @@
-"""OpenTelemetry: OTLP as JSON, one document or one a line, as the collector's file exporter writes it.
+"""OpenTelemetry: OTLP as JSON, one document or one per line, as the collector's file exporter writes it.
 
-Also read are `instrumentationLibrarySpans`, as scopes were called before 2022, names with underscores, as programs that print
-protocol buffers write them, and identifiers in base64.
+It also reads `instrumentationLibrarySpans`, the name of scopes before 2022, keys with underscores, as programs write them that
+print protocol buffers, and identifiers in base64.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _span(log: LogText, line: int, service: str, span: Any) -> Span:
 
 
 def _get(content: dict[str, Any], key: str) -> Any:
-    """A value by its name, or by the name with underscores."""
+    """A value by its key, or by the same key with underscores."""
     if key in content:
         return content[key]
     return content.get("".join(f"_{each.lower()}" if each.isupper() else each for each in key))

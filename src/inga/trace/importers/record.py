@@ -1,4 +1,4 @@
-"""What every importer makes of a foreign log: records, one event each, in the order of the file."""
+"""The records that every importer makes of a foreign log: one for each event, in the order of the file."""
 
 import json
 import re
@@ -13,32 +13,32 @@ from inga.trace.manifest import shown
 from inga.trace.schema import COUNT_MAX
 
 ForeignClock = dict[str, int]
-"""How many events of each host are known; who is not named counts 0."""
+"""How many events of each host are known; a host that is not named has 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One event of a foreign log. `role` is send, receive, deliver or crash if it is more than an event. In a log that tells no
-    deliver from receive, a receipt is both."""
+    """One event of a foreign log. `role` is send, receive, deliver or crash if it is more than an event. In a log that does not
+    distinguish receive from deliver, a receipt counts as both."""
 
     host: str
     clock: ForeignClock
     text: str
     line: int
     role: str | None = None
-    message: str = ""  # what a send and its deliveries have in common
+    message: str = ""  # the name of the message, the same in its send and its deliveries
     execution: int = 0
     label: str = ""  # of the execution
 
 
 SAMPLES_MAX = 5
-"""Lines that are shown of those that are left out."""
+"""The most lines without a record that are shown as samples."""
 
 SHOWN_MAX = 60
-"""Characters of such a line."""
+"""The most characters shown of such a line."""
 
 Records = Callable[[], Iterator[Record]]
-"""Reads the log from its beginning, every time it is called."""
+"""Reads the log from the beginning, each time it is called."""
 
 
 @dataclass(slots=True)
@@ -46,32 +46,33 @@ class FileFit:
     """How well a pattern fits one file."""
 
     events: int = 0
-    matched: int = 0  # lines of events
-    unmatched: int = 0  # lines of none
-    first: tuple[int, str] = (0, "")  # the first of these: line and text
+    matched: int = 0  # lines that belong to events
+    unmatched: int = 0  # lines that belong to none
+    first: tuple[int, str] = (0, "")  # the first line that belongs to none: its number and text
 
     @property
     def is_bad(self) -> bool:
-        """Whether the pattern must be wrong: most lines belong to no event, or many, and they are more than the events."""
+        """Whether the pattern must be wrong: most lines belong to no event or, from `NOISE_MIN` such lines on, they are more than
+        the events."""
         return self.unmatched > (self.events if self.unmatched >= NOISE_MIN else self.matched)
 
 
 NOISE_MIN = 20
-"""Lines that belong to no event, from which on they may not be more than the events."""
+"""From this number on, lines that belong to no event must not outnumber the events."""
 
 
 @dataclass(slots=True)
 class Skipped:
-    """Text between records that belongs to none."""
+    """The text between records that belongs to none of them."""
 
-    starts: tuple[int, ...] = (0,)  # after how many lines the files of a log begin
-    headings: frozenset[str] = frozenset()  # lines at the beginning of files that are no text
+    starts: tuple[int, ...] = (0,)  # after how many lines each file of a log begins
+    headings: frozenset[str] = frozenset()  # lines at the beginning of files that do not count as text
     lines: int = 0
     samples: list[tuple[int, str]] = field(default_factory=list)  # the first of them: line and text
     files: dict[int, FileFit] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """The log is read again."""
+        """Reset the counts, since the log is read again."""
         self.lines, self.samples, self.files = 0, [], {}
 
     def add(self, text: str, line: int) -> None:
@@ -88,7 +89,7 @@ class Skipped:
                 file.unmatched += 1
 
     def matched(self, text: str, line: int) -> None:
-        """This is no such text, but an event."""
+        """Count the lines of an event."""
         file = self._file(line)
         file.events += 1
         file.matched += text.strip("\n").count("\n") + 1
@@ -100,8 +101,8 @@ class Skipped:
 
 @dataclass(slots=True)
 class BadLines:
-    """Lines that should be events and cannot be read. They are left out, if they are not more than `most`; a line that was
-    being written when the log was taken is left out in any case."""
+    """Lines that should be events and cannot be read. They are left out if there are at most `most` of them; a line that was
+    still being written when the log was copied is left out in any case."""
 
     most: int = 0
     count: int = 0
@@ -109,14 +110,14 @@ class BadLines:
     errors: list[TraceError] = field(default_factory=list)  # the first of them
     unfit: dict[TraceError, int] = field(
         default_factory=dict
-    )  # files that do not fit: the error, and how many lines
+    )  # files that the pattern does not fit: the error, and how many lines
 
     def begin(self) -> None:
-        """The log is read again; what whole files have been found to be stays so."""
+        """Reset the counts, since the log is read again. Files that were found unfit stay so."""
         self.count, self.torn, self.errors = sum(self.unfit.values()), 0, [*self.unfit][:SAMPLES_MAX]
 
     def add_file(self, error: TraceError, lines: int) -> None:
-        """A file is left out, or most of it."""
+        """Record that lines of a file are left out, because the pattern does not fit the file."""
         self.unfit[error] = lines
         self.count += lines
         self.errors = [*self.errors, error][:SAMPLES_MAX]
@@ -128,7 +129,7 @@ class BadLines:
             self.errors.append(error)
 
     def check(self, events: int) -> None:
-        """Refuse a log of which too much cannot be read, or nothing can."""
+        """Refuse a log of which too many lines cannot be read, or that has errors and no events."""
         if not self.errors or (events and self.count <= self.most):
             return
         text = str(self.errors[0])
@@ -143,7 +144,7 @@ class BadLines:
 
 @dataclass(slots=True)
 class Log:
-    """A file to import: its records, and what a manifest says of them."""
+    """A log to import: its records, and what the manifest will say about them."""
 
     text: LogText
     records: Records
@@ -152,7 +153,7 @@ class Log:
     options: dict[str, Any] = field(default_factory=dict)
     skipped: Skipped = field(default_factory=Skipped)
     bad: BadLines = field(default_factory=BadLines)
-    to_receivers: bool = False  # a message is for those that received it, not for all others
+    to_receivers: bool = False  # a message is addressed to those that received it, not to all others
 
 
 def fault(log: LogText, line: int, what: str) -> TraceError:
@@ -160,7 +161,7 @@ def fault(log: LogText, line: int, what: str) -> TraceError:
 
 
 def parse_clock(text: str, host: str, log: LogText, line: int) -> ForeignClock:
-    """The clock of an event, from JSON."""
+    """Parse the clock of an event from JSON."""
     try:
         content = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -171,7 +172,7 @@ def parse_clock(text: str, host: str, log: LogText, line: int) -> ForeignClock:
 
 
 def check_clock(content: Any, host: str, log: LogText, line: int) -> ForeignClock:
-    """The clock without its zeros, if it can be one: it counts the event that it belongs to."""
+    """Check that a value is a valid clock, which counts the event that it belongs to, and return it without zeros."""
     if not isinstance(content, dict):
         raise fault(log, line, f"the clock must be an object of counts by host, not {shown(content)}")
     for name, count in content.items():
@@ -200,8 +201,8 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def is_text(content: Any, written: str) -> bool:
-    """Whether all texts of JSON, which was `written` so, are Unicode: an escape can name half of a character, and what
-    holds one can be kept in no file."""
+    """Whether all texts in a JSON value are valid Unicode; `written` is its source. An escape can name half of a character (a
+    lone surrogate), and no file can store a text with one."""
     if not _SURROGATE.search(written):
         return True
     try:
@@ -212,7 +213,7 @@ def is_text(content: Any, written: str) -> bool:
 
 
 def parse_object(log: LogText, line: int, text: str) -> dict[str, Any]:
-    """A line of JSON that holds an object."""
+    """Parse a line of JSON that must hold an object."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -225,4 +226,4 @@ def parse_object(log: LogText, line: int, text: str) -> dict[str, Any]:
 
 
 class NotJson(TraceError):
-    """A line is no JSON: if it is the last one, it may not have been written to its end yet."""
+    """A line is not JSON. If it is the last one, it may just not be complete yet."""

@@ -1,9 +1,9 @@
 """Logs as ShiViz reads them: any text in which a regular expression finds host, clock and event.
 
-The expression may be that of ShiViz, in JavaScript's syntax, or Python's. Without one, ShiViz's default is taken. The
-first line of a file may be an expression, as ShiViz's own examples and GoVector have it, and the second the delimiter
-of executions. Unless it is the default it is taken only if the caller trusts the file: an expression that somebody
-chose can search forty characters for hours.
+The expression may be in JavaScript's syntax, as ShiViz's own, or in Python's. Without one, ShiViz's default is used. The
+first line of a file may be an expression, as in ShiViz's own examples and in GoVector's logs, and the second the delimiter
+of executions. Unless it is the default it is used only if the caller trusts the file: a maliciously chosen expression
+can search forty characters for hours.
 """
 
 import re
@@ -17,8 +17,8 @@ from inga.trace.importers.text import compile_pattern, find_records, open_text
 
 DEFAULT = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 LINEAR = r"^(?:\S*+(?! \{)[^\S\n])*+(?P<host>\S*+) (?P<clock>\{.*\})\n(?P<event>.*)"
-"""The default, searched in time that grows with the text and no faster: it finds the first ` {` of a line, while the
-default would begin again at every character. What comes before the host belongs to the match."""
+"""The default expression, rewritten so that the search takes linear time: it finds the first ` {` of a line, while the
+default would begin again at every character. Text before the host belongs to the match."""
 
 GROUPS = ("host", "clock", "event")
 ROLES = ("send", "deliver", "crash")
@@ -57,7 +57,8 @@ def open_log(
     roles: Roles = NO_ROLES,
     source: str = "shiviz",
 ) -> Log:
-    """A log in ShiViz's manner. Its clocks are claimed to be right; deliveries, to be of what was sent."""
+    """Open a log in the form of ShiViz. The trace will claim that its clocks are right (`clocks`) and, if sends and deliveries are
+    marked, that every delivered message was sent (`integrity`)."""
     said, divided, first = _header(log, encoding)
     if regex is None:
         if not trust and (said != DEFAULT or (divided and not executions)):
@@ -97,12 +98,13 @@ def open_log(
 
 
 def _header(log: LogText, encoding: str) -> tuple[str, str | None, int]:
-    """The expression, the delimiter, and the line after them."""
+    """The expression and the delimiter of the file's header, and the number of the line after it; without a header, ShiViz's
+    default, None and 1."""
     with open_text(log, encoding) as file:
         try:
             lines = [file.readline(1 << 16).rstrip("\n") for _ in range(2)]
         except UnicodeDecodeError:
-            return DEFAULT, None, 1  # reading the records will say where
+            return DEFAULT, None, 1  # reading the records will report the place of the error
     if not all(re.search(rf"\(\?P?<{group}>", lines[0]) for group in GROUPS):
         return DEFAULT, None, 1
     return lines[0], lines[1] if lines[1].strip() else None, 3

@@ -1,5 +1,5 @@
-"""Where a log comes from: a file, a compressed one, a directory of them, standard input. Importers get one plain file, which
-they may read twice; what is not one is copied, and every line is cited by the file that it stands in."""
+"""The sources of logs: a plain file, a compressed one, a directory of files, standard input. Importers get one plain file, which
+they may read twice; any other source is copied into one, and errors and rows still cite each line by its original file."""
 
 import gzip
 import os
@@ -27,15 +27,15 @@ CHARACTER_MAX = 4  # octets in UTF-8
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """All of a log in one plain file, and where its lines come from."""
+    """A whole log in one plain file, and the origin of its lines."""
 
     path: Path
-    said: str  # what the user called it
-    parts: tuple[tuple[int, str], ...]  # after how many lines each part begins, and which it is
-    torn: frozenset[int] = frozenset()  # lines that end without an end of line, though others follow
-    is_cut: bool = False  # this is only the beginning
-    wanted: int | None = None  # characters after which a reader of documents may end
-    encoding: str | None = None  # of the file, where that is not what the user said of the log
+    said: str  # how the user named the log
+    parts: tuple[tuple[int, str], ...]  # after how many lines each original file begins, and its path
+    torn: frozenset[int] = frozenset()  # last lines of original files that had no line end
+    is_cut: bool = False  # whether this is only the beginning of the log
+    wanted: int | None = None  # characters after which a reader of documents may stop
+    encoding: str | None = None  # of the file, if it differs from the one the user gave for the log
 
     @classmethod
     def plain(cls, path: Path) -> "LogText":
@@ -43,16 +43,16 @@ class LogText:
 
     @property
     def name(self) -> str:
-        """What a trace calls it."""
+        """The name of the log in a trace."""
         return "stdin" if self.said == STANDARD_INPUT else _short(str(Path(self.said).resolve()))
 
     def place(self, line: int) -> str:
-        """A line, for errors."""
+        """The file and number of a line, for errors."""
         part, number = self._find(line)
         return f"{part}:{number}"
 
     def ref(self, line: int) -> str:
-        """A line, for rows."""
+        """The file and number of a line, for `ref` in rows."""
         part, number = self._find(line)
         return f"{'stdin' if self.said == STANDARD_INPUT else _below(part, self.said)}:{number}"
 
@@ -67,7 +67,7 @@ def _short(path: str) -> str:
 
 @lru_cache(maxsize=64)
 def _below(part: str, said: str) -> str:
-    """A file by its way from the directory that was named: logs of several hosts may have the same name."""
+    """The path of a file below the directory that the user named: logs of several hosts may have the same file name."""
     way = Path(part).relative_to(said).as_posix()
     return _short(part) if way == "." else way.removesuffix(".gz")
 
@@ -76,9 +76,9 @@ def _below(part: str, said: str) -> str:
 def plain_text(
     log: str, most: int | None = None, wanted: int | None = None, *, encoding: str = UTF_8
 ) -> Iterator[LogText]:
-    """A file with all of a log; of a directory that is all files in it and below, by name, one after the other. What has to be
-    copied is cut after `most` octets, at the end of a line if there is one. So is a plain file, unless `wanted` tells its
-    reader when to end. An encoding in which lines do not end with one octet, as in UTF-16, is copied as UTF-8."""
+    """Provide a whole log as one plain file. For a directory these are all files in it and below, by name, one after the other.
+    A copy is cut after `most` octets, at the end of a line if there is one. A larger plain file is cut as well, unless `wanted`
+    tells its reader when to stop. If lines do not end with the octet of `\\n`, as in UTF-16, the log is copied as UTF-8."""
     path = Path(log)
     is_recoded = not _ends_lines_by_octets(encoding)
     with _reading(log):
@@ -113,7 +113,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _files(directory: Path, seen: set[str]) -> Iterator[Path]:
-    """All files of a directory and of those in it, by name. Links are followed, but to no directory a second time."""
+    """All files in and below a directory, by name. Links are followed, but no directory is visited twice."""
     real = os.path.realpath(directory)
     if real in seen:
         return
@@ -129,7 +129,7 @@ def _files(directory: Path, seen: set[str]) -> Iterator[Path]:
 
 def _is_compressed(path: Path) -> bool:
     if not path.is_file():
-        return False  # whoever opens it says what it is
+        return False  # the function that opens it reports what it is
     with path.open("rb") as file:
         return file.read(len(GZIP)) == GZIP
 
@@ -142,11 +142,11 @@ def _ends_lines_by_octets(encoding: str) -> bool:
     try:
         return "a\n".encode(encoding).endswith(b"a\n")
     except (LookupError, UnicodeError):
-        return True  # whoever opens it says that there is none
+        return True  # the function that opens the file reports that there is no such encoding
 
 
 class _Recoded:
-    """A file in another encoding, read as UTF-8. What is left of a character at its end is left out."""
+    """A file in another encoding, read as UTF-8. An incomplete character at its end is dropped."""
 
     def __init__(self, file: Any, encoding: str) -> None:
         self._file = file
@@ -160,7 +160,7 @@ class _Recoded:
 
 
 def _copy(parts: list[Path], target: Path, log: str, most: int | None, encoding: str) -> LogText:
-    """Copy it, note after how many lines each part begins, and the lines that were cut off."""
+    """Copy the parts of a log into one file. Record after how many lines each part begins, and which lines have no end."""
     places: list[tuple[int, str]] = []
     torn: set[int] = set()
     lines, is_cut = 0, False
@@ -184,31 +184,31 @@ def _copy(parts: list[Path], target: Path, log: str, most: int | None, encoding:
 
 
 def _torn_character(tail: bytes) -> int:
-    """How many octets at the end of UTF-8 are the beginning of a character."""
+    """How many octets at the end of a UTF-8 text are an incomplete character."""
     decoder = getincrementaldecoder("utf-8")("replace")
     decoder.decode(tail)
     return len(decoder.getstate()[0])
 
 
 def _ends(chunk: bytes) -> int:
-    """How many lines end there, as Python reads text."""
+    """How many lines end in a chunk, as Python reads text."""
     return chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
 
 
 class _Added(NamedTuple):
     lines: int
-    is_torn: bool  # the last of them had no end
-    is_cut: bool  # there were more
+    is_torn: bool  # whether the last line had no end
+    is_cut: bool  # whether more follow in the source
 
 
 def _append(file: Any, out: IO[bytes], name: str, most: int | None, encoding: str) -> _Added:
-    """Copy one part without a byte order mark, and end its last line. Of a part that is cut only whole lines are copied, if
-    there are any."""
+    """Copy one part without its byte order mark, and add an end to its last line if it has none. Of a part that is cut only whole
+    lines are copied, if there are any."""
     source = gzip.GzipFile(fileobj=file) if file.peek(len(GZIP))[: len(GZIP)] == GZIP else file
     source = source if _ends_lines_by_octets(encoding) else _Recoded(source, encoding)
     lines, last, left = 0, b"", CHUNK if most is None else most
     tail = b""
-    whole = 0  # up to where there are whole lines
+    whole = 0  # end of the last whole line in `out`
     try:
         chunk = source.read(min(CHUNK, left)).removeprefix(BOM_UTF8)
         while chunk:

@@ -1,6 +1,6 @@
-"""Spans as messages between services, whatever tracing system wrote them.
+"""Spans of any tracing system as messages between services.
 
-Spans have no clocks of causality, but they say who called whom:
+Spans have no vector clocks, but they tell which service called which:
 
     process    a service, with its instance if there is one
     event      the start of a span, and its end
@@ -9,7 +9,7 @@ Spans have no clocks of causality, but they say who called whom:
     reply      from a SERVER span to its CLIENT parent: sent before the end of the first, received after the
                end of the second
 
-Times only order the rows of one process. Rows have no `deps`: nothing in the spans says what was known. `inga stamp` finds it out.
+Times are used only to order the rows of one process. Rows have no `deps`, since spans have no vectors; `inga stamp` computes them.
 """
 
 import sqlite3
@@ -38,14 +38,14 @@ KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 SERVER, CLIENT = KINDS.index("SERVER"), KINDS.index("CLIENT")
 TIME_MAX = (
     1 << 62
-)  # nanoseconds: far from where differences of times, which are floats for a while, leave 64 bits
+)  # nanoseconds: so low that differences of times, which are floats for a while, never exceed 64 bits
 SHARED = "/server"
-"""What is added to the name of a server's span that has the name of its client's, as Zipkin allows."""
+"""The suffix for the identifier of a server's span that shares its identifier with the client's span, as Zipkin allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of work of one service, and the spans that it comes from."""
+    """A piece of work of one service, and the spans that caused it."""
 
     line: int
     service: str
@@ -60,7 +60,7 @@ class Span:
 
 
 class ReadSpans(Protocol):
-    """Finds the spans of a file. Those that cannot be read go to `bad`."""
+    """Reads the spans of a file. Those that cannot be read are added to `bad`."""
 
     def __call__(self, log: LogText, encoding: str, bad: BadLines) -> Iterator[Span]: ...
 
@@ -74,8 +74,8 @@ CREATE INDEX by_cause ON cause (trace, span);
 BEGIN;
 """
 
-# A message, by the rows of its two ends. `turn` puts rows of one instant in order: what is received comes
-# before the event that it starts, what is sent after; at the end of a span it is the other way round.
+# Each message gets a row at both ends. `turn` orders rows of the same time: a receipt comes before the start of
+# the span that it causes, a send after the start; at the end of a span, sends come before it and receipts after it.
 _STEPS = """
 UPDATE cause SET span = span || '{shared}' WHERE effect NOT IN (SELECT id FROM span WHERE span LIKE '%{shared}')
     AND EXISTS (SELECT 1 FROM span s WHERE s.trace = cause.trace AND s.span = cause.span || '{shared}')
@@ -103,7 +103,7 @@ INSERT INTO sent SELECT st.message, st.process,
 def import_spans(
     read: ReadSpans, source: str, expected: str, log: LogText, out: Path, asked: ImportOptions
 ) -> Imported:
-    """Make a trace of spans. They are sorted in a file, so memory does not depend on their number."""
+    """Make a trace from spans. They are sorted in a file, so memory does not depend on their number."""
     bad = BadLines(asked.bad)
     with (
         scratch_tables(out),
@@ -127,7 +127,7 @@ def import_spans(
 def _collect(
     spans: Iterator[Span], log: LogText, base: sqlite3.Connection, asked: ImportOptions, found: Imported
 ) -> dict[str, int]:
-    """Keep the spans in a table; the services by name."""
+    """Store the spans in a table; return the services by name, with their process numbers."""
     names: dict[str, int] = {}
     for count, span in enumerate(spans, 1):
         process = names.setdefault(span.service, len(names))
@@ -138,7 +138,7 @@ def _collect(
             (span.trace, span.span, process, span.name, span.kind, span.start, span.stop, span.line),
         )
         asked.progress(count)
-        if row.rowcount != 1:  # exporters send a span again if they do not hear that it came
+        if row.rowcount != 1:  # exporters repeat a span that was not acknowledged
             found.repeated += 1
             continue
         causes = {(*each, 1) for each in span.parents}
@@ -149,24 +149,24 @@ def _collect(
     return names
 
 
-# ---- what all systems write in their own way
+# ---- values that each tracing system writes in its own way
 
 
 def identity(
     log: LogText, line: int, trace: Any, span: Any, what: str = "traceId and spanId"
 ) -> tuple[str, str]:
-    """The name of a span; hexadecimal digits may be large or small."""
+    """The identity of a span: its trace and its own identifier. Hexadecimal digits may be upper or lower case."""
     if not isinstance(trace, str) or not isinstance(span, str) or not trace or not span:
         raise fault(log, line, f"a span or link has no {what}")
     return _lower(trace), _lower(span)
 
 
 def _lower(name: str) -> str:
-    return name if name.endswith("=") else name.lower()  # base64, of 8 or 16 octets, ends so
+    return name if name.endswith("=") else name.lower()  # base64 of 8 or 16 octets ends with =
 
 
 def moment(log: LogText, line: int, key: str, value: Any, nanoseconds: int = 1) -> int:
-    """A time that is given in units of so many nanoseconds."""
+    """Parse a time in units of `nanoseconds` nanoseconds."""
     try:
         time = int(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else -1
     except ValueError:
@@ -193,7 +193,7 @@ def list_of(log: LogText, line: int, content: Any, key: str) -> list[Any]:
 
 
 def text_of(value: Any) -> str:
-    """What should be a text, and is made one."""
+    """A value that should be a text; any other value is shown as JSON."""
     return value if isinstance(value, str) else shown(value)
 
 
@@ -236,7 +236,7 @@ def _write(
 def _write_process(
     log: LogText, base: sqlite3.Connection, process: int, origin: int, writer: TraceWriter, found: Imported
 ) -> Iterator[int]:
-    """Write the rows of one process; how many of all are done by now."""
+    """Write the rows of one process; yield how many rows of all processes are done."""
     rows = base.execute(
         "SELECT time, what, line, name, kind, stop - start, sent.process, sent.seq, sent.receiver FROM step "
         "JOIN span ON span.id = step.span LEFT JOIN sent ON sent.message = step.message "

@@ -1,14 +1,14 @@
-"""Tables of sends and receipts: CSV, JSON, Parquet. A mapping says which column means what.
+"""Tables of sends and receipts: CSV, JSON, Parquet. A mapping says what each column means.
 
-    process, kind, message           one row for each event: where, what happened, to which message
+    process, kind, message           one row for each event: the process, what happened, to which message
     sender, receiver, message        one row for each message, with the times `sent` and `received`, both of which are needed
 
-More that helps, if there are columns for it: `time`, by which the rows of a process are put in order (else they keep that of the
-table); `sender`, where a message is known only together with who sent it; `receiver`, which says for whom it was; `clock`, a
+Further columns are optional: `time`, by which the rows of a process are sorted (else they keep the order of the table);
+`sender`, if messages are identified only together with their sender; `receiver`, the destination of the message; `clock`, a
 vector clock as a JSON object of counts by process.
 
-With clocks, rows are events as in ShiViz's logs. Without, they say what was sent, received and delivered, and nothing about
-what was known; `inga stamp` finds that out.
+With clocks, rows are events as in ShiViz's logs. Without them, rows say what was sent, received and delivered, but carry no
+vectors; `inga stamp` computes those.
 """
 
 import csv
@@ -68,23 +68,23 @@ KINDS = {
     RECEIVE: ("receive", "received", "recv", "consume", "consumed", "poll", "dequeue", "in"),
     DELIVER: ("deliver", "delivered", "handle", "handled", "process", "processed", "apply", "applied"),
 }
-"""What the kind of a row may be called, large or small, unless `kinds` says otherwise. All else is an event."""
+"""The words for the kind of a row, in upper or lower case, unless `kinds` says otherwise. Any other word is an event."""
 
 PARQUET = b"PAR1"
 ROWS_AT_ONCE = 4096  # of Parquet
 DELIMITERS = ",;\t|"
-HEAD_LINES = 64  # of a file, by which it is known what it is
-HEAD_CHARACTERS = 1 << 16  # of one of them
-LINE_NANOSECONDS = 1_000_000  # of virtual time, where there is none
+HEAD_LINES = 64  # lines at the beginning of a file that tell its form
+HEAD_CHARACTERS = 1 << 16  # the most characters read of one of these lines
+LINE_NANOSECONDS = 1_000_000  # virtual time for each line, in a table without times
 KINDS_SHOWN_MAX = 8
-KIND_SHOWN_MAX = 40  # characters of one
+KIND_SHOWN_MAX = 40  # characters of one kind
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Which column means what. `zone` is that of times without one; `time_format` as for Python's strptime."""
+    """The meaning of columns. `zone` applies to times without a zone; `time_format` is as for Python's strptime."""
 
-    map: dict[str, str] = field(default_factory=dict)  # by field: the column, with dots for what is inside
+    map: dict[str, str] = field(default_factory=dict)  # by field: the column; dots lead into nested objects
     kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
     zone: str = "UTC"
     time_format: str | None = None
@@ -126,7 +126,7 @@ class TableColumns:
             raise UsageError("clocks belong to events: --map clock=COLUMN goes with kind=COLUMN")
 
     def _check_words(self) -> None:
-        """What the kind of a row is called means one thing."""
+        """Check that every word for a kind means one kind only."""
         meant: dict[str, str] = {}
         for kind, words in self.kinds.items():
             for word in words:
@@ -143,7 +143,7 @@ NO_COLUMNS = TableColumns()
 def import_table(
     log: LogText, out: Path, asked: ImportOptions, columns: TableColumns = NO_COLUMNS
 ) -> Imported:
-    """Make a trace of a table."""
+    """Make a trace from a table."""
     columns.check()
     _check_forms(log)
     log = _by_rows(log) if _is_parquet(log) else log
@@ -157,11 +157,11 @@ def import_table(
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row by the fields that are mapped. What is empty is not there."""
+    """The values of a row by the mapped fields, without empty ones."""
 
     line: int
     values: dict[str, Any]
-    is_torn: bool = False  # it is the end of a file and has no end of line, so it may not be all
+    is_torn: bool = False  # the row ends a file without an end of line, so it may be incomplete
 
     def text(self, name: str) -> str:
         value = self.values.get(name)
@@ -169,7 +169,7 @@ class TableRow:
 
 
 def read_table(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Iterator[TableRow]:
-    """The rows of a table of any of the three kinds."""
+    """The rows of a table in CSV, JSON or Parquet."""
     for line, content, is_torn in _contents(log, encoding, columns, bad):
         found = {name: _cell(content, column) for name, column in columns.map.items()}
         values = {name: value for name, value in found.items() if value not in (None, "")}
@@ -177,7 +177,7 @@ def read_table(log: LogText, encoding: str, columns: TableColumns, bad: BadLines
 
 
 Contents = Iterator[tuple[int, dict[str, Any], bool]]
-"""Rows with their lines, by the names of columns, and whether they may have been torn."""
+"""Rows: the line number, the cells by column name, and whether the row may be incomplete."""
 
 
 def _contents(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
@@ -186,7 +186,7 @@ def _contents(log: LogText, encoding: str, columns: TableColumns, bad: BadLines)
 
 
 def _check_columns(log: LogText, part: str, content: dict[str, Any], columns: TableColumns) -> None:
-    """The first row of a file tells whether the mapping fits."""
+    """Check by the first row of a file that it has all mapped columns."""
     missing = [column for column in columns.map.values() if _cell(content, column, _NOTHING) is _NOTHING]
     if missing:
         several = len(log.parts) > 1
@@ -197,7 +197,7 @@ def _check_columns(log: LogText, part: str, content: dict[str, Any], columns: Ta
 
 
 def _check_names(said: str, names: list[str], columns: TableColumns) -> None:
-    """A column that is meant must not be there twice."""
+    """Check that no mapped column occurs twice."""
     for column in columns.map.values():
         if names.count(column) > 1:
             raise UsageError(
@@ -206,7 +206,7 @@ def _check_names(said: str, names: list[str], columns: TableColumns) -> None:
 
 
 def _check_object(log: LogText, content: dict[str, Any], columns: TableColumns) -> None:
-    """The first object of JSON. It may lack what others have, but not all of it."""
+    """Check by the first JSON object that the mapping fits. An object may lack some mapped columns, but not all."""
     missing = [column for column in columns.map.values() if _cell(content, column, _NOTHING) is _NOTHING]
     if len(missing) == len(columns.map):
         raise UsageError(f"{log.said} has no column {missing[0]!r}; there are {', '.join(map(str, content))}")
@@ -227,7 +227,7 @@ def _cell(content: dict[str, Any], column: str, default: Any = None) -> Any:
 
 
 def _text(log: LogText, encoding: str, columns: TableColumns, bad: BadLines) -> Contents:
-    """Each file of a directory as what it is."""
+    """The rows of text files. Each file of a directory may have a form of its own."""
     is_checked = False
     with open_text(log, encoding) as file:
         lines = _Lines(file)
@@ -253,9 +253,9 @@ CSV, JSON_LINES, DOCUMENTS = "CSV", "JSON, an object a line", "JSON, in a list o
 
 
 def _form(head: list[str], columns: TableColumns) -> str:
-    """What a file is, by its first lines. The first of all may be of something else, as where a server says that it starts."""
+    """The form of a file, judged by its first lines. The very first may be something else, such as a server's start message."""
     text = "".join(head).lstrip()
-    if text.startswith("[") and text[1:].lstrip()[:1] in ("{", "]", ""):  # and not a name in brackets
+    if text.startswith("[") and text[1:].lstrip()[:1] in ("{", "]", ""):  # not a column name in brackets
         return DOCUMENTS
     first, *others = [line.strip() for line in head if line.strip()] or [""]
     if first.startswith("{"):
@@ -295,7 +295,7 @@ def _json_lines(log: LogText, lines: "_Lines", bad: BadLines) -> Iterator[tuple[
 def _documents(
     log: LogText, lines: "_Lines", until: int | None, encoding: str, bad: BadLines
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects in a list, or over several lines each."""
+    """The objects of a file that has them in a list, or over several lines each."""
     text = JsonText(log, lines, encoding, lines.number + 1)
     for line, content in items_of_part(log, text, bad, is_last=until is None, is_any=lines.number > 0):
         if isinstance(content, dict):
@@ -305,18 +305,18 @@ def _documents(
 
 
 class _Lines:
-    """The lines of a file, as many as belong to one part. The first of each part can be looked at before they are read."""
+    """The lines of a file, part by part. The first lines of each part can be peeked at before they are read."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
-        self._ahead: deque[str] = deque()  # what was looked at: lines, the last of which may only have begun
+        self._ahead: deque[str] = deque()  # lines that were peeked at; the last one may be incomplete
         self._until: int | None = None  # the last line of this part
-        self.number = 0  # of the line that was given last
+        self.number = 0  # of the line that was read last
         self.has_end = True  # whether that line has an end
-        self.is_over = False  # whether more was wanted than the part has
+        self.is_over = False  # whether a reader asked for more lines than the part has
 
     def head(self, until: int | None) -> list[str]:
-        """Begin a part, and look at its first lines; of a long one only at its beginning."""
+        """Begin a part, and peek at its first lines; of a long line only at its beginning."""
         self._until = until
         left = HEAD_LINES if until is None else min(HEAD_LINES, until - self.number)
         while len(self._ahead) < left and (piece := self._file.readline(HEAD_CHARACTERS)):
@@ -326,7 +326,7 @@ class _Lines:
         return [*self._ahead]
 
     def lines(self) -> Iterator[str]:
-        """The last of them is empty, and there for whoever wants more."""
+        """The lines of the part, and an empty one for a reader that asks for more than there are."""
         self.is_over = False
         while self._has_more and (line := self._piece(-1)):
             self.number += 1
@@ -336,7 +336,7 @@ class _Lines:
         yield ""
 
     def read(self, size: int) -> str:
-        """So many characters of the part, or all that there are."""
+        """Read `size` characters of the part, or all that remain."""
         found: list[str] = []
         while size > 0 and self._has_more and (piece := self._piece(size)):
             self.number += piece.endswith("\n")
@@ -349,7 +349,7 @@ class _Lines:
         return self._until is None or self.number < self._until
 
     def _piece(self, size: int) -> str:
-        """Up to the end of a line, or so many characters."""
+        """Read up to the end of a line, but at most `size` characters; -1 for any number."""
         if not self._ahead:
             return self._file.readline(size)
         piece = self._ahead.popleft()
@@ -364,7 +364,7 @@ class _Lines:
 def _csv_part(
     log: LogText, part: str, lines: _Lines, until: int | None, columns: TableColumns, bad: BadLines
 ) -> Contents:
-    """One file of a table: its first line has the names, which need not stand in the order of another's."""
+    """The rows of one CSV file. Its first line names the columns, which may have another order than in other files."""
     text = lines.lines()
     delimiter, names = _header(next((line for line in text if line.strip()), ""))
     if isinstance(names, csv.Error):
@@ -385,19 +385,19 @@ def _csv_part(
         elif cells and len(cells) != len(names):
             what = f"{len(cells)} cells, where the first line names {len(names)} columns"
             bad.add(fault(log, line, what), is_torn=is_torn)
-        elif cells and cells != names:  # which stand there again where tables were put together
+        elif cells and cells != names:  # the names occur again where tables were concatenated
             yield line, dict(zip(names, cells, strict=True)), is_torn
         line = lines.number + 1
 
 
 def _header(line: str) -> tuple[str, list[str] | csv.Error]:
-    """What stands between the names of columns, and the names."""
+    """The delimiter between the names of columns, and the names."""
     delimiter = max(DELIMITERS, key=line.count)
     return delimiter, next(_cells(csv.reader([line], delimiter=delimiter)), [])
 
 
 def _cells(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
-    """Row by row, or what is wrong with one: the reader goes on with the next line."""
+    """The cells of each row, or its error: the reader continues with the next line."""
     while True:
         try:
             yield next(reader)
@@ -413,13 +413,13 @@ def _is_parquet(log: LogText) -> bool:
 
 def _begins_as_parquet(path: Path) -> bool:
     if not path.is_file():
-        return False  # whoever opens it says what it is
+        return False  # the function that opens it reports what it is
     with path.open("rb") as file:
         return file.read(len(PARQUET)) == PARQUET
 
 
 def _check_forms(log: LogText) -> None:
-    """Files of a directory may be CSV and JSON, each as it likes. Parquet has no lines, so that is all of them or none."""
+    """Check that a directory does not mix Parquet with other forms. CSV and JSON may be mixed, but Parquet has no lines."""
     found: dict[bool, str] = {}
     for _, part in log.parts if len(log.parts) > 1 else ():
         found.setdefault(_begins_as_parquet(Path(part)), part)
@@ -430,7 +430,7 @@ def _check_forms(log: LogText) -> None:
 
 
 def _by_rows(log: LogText) -> LogText:
-    """The log with parts that are counted by rows: such a file has no lines."""
+    """The log with its parts counted by rows, since Parquet files have no lines."""
     parts, rows = [], 0
     for _, part in log.parts:
         parts.append((rows, part))
@@ -440,7 +440,7 @@ def _by_rows(log: LogText) -> LogText:
 
 
 def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
-    """All parts, one after the other: what was copied for others to read is of no use here."""
+    """The rows of Parquet files, one file after the other. Each original file is read, not the concatenated copy."""
     number = 0
     for _, part in log.parts:
         is_checked = False
@@ -468,7 +468,8 @@ def _parquet(log: LogText, columns: TableColumns, bad: BadLines) -> Contents:
 
 
 def _to_microseconds(batch: Any) -> tuple[Any, dict[str, list[int | None]]]:
-    """A batch with times that Python has room for, and of those that were finer the nanoseconds since 1970, by column."""
+    """Cut times to microseconds, the finest that Python holds. Return the batch and, for each column that was in nanoseconds, its
+    values in nanoseconds since 1970."""
     pyarrow = load_pyarrow()
     finer: dict[str, list[int | None]] = {}
     for at, column in enumerate(batch.schema):
@@ -491,7 +492,8 @@ def _with_nanoseconds(
 
 
 def _values(batch: Any) -> Iterator[dict[str, Any] | Exception]:
-    """Row by row, or what is wrong with one: a column of times holds more than Python can, as where a database has infinity."""
+    """The rows one by one, or the error of a row: a column of times may hold values beyond Python's range, such as a database's
+    infinity."""
     for at in range(batch.num_rows):
         try:
             yield batch.slice(at, 1).to_pylist()[0]
@@ -515,24 +517,26 @@ def _kind(row: TableRow, names: dict[str, str]) -> str:
 
 
 def _kind_names(columns: TableColumns) -> dict[str, str]:
-    """By word; those that are given outrank the usual ones, of which a kind that has its own has only its name."""
+    """Kinds by word. Words from `kinds` take precedence over the usual ones; a kind with such words keeps of the usual ones only
+    its own name."""
     usual = {kind: () if kind in columns.kinds else words for kind, words in KINDS.items()}
     names = {word: kind for kind, words in usual.items() for word in (kind, *words)}
     return names | {word.strip().lower(): kind for kind, words in columns.kinds.items() for word in words}
 
 
 def _process(row: TableRow, kind: str) -> str:
-    """Where a row happened."""
+    """The process at which the event of a row happened."""
     return row.text("process") or row.text("sender" if kind == SEND else "receiver")
 
 
 def _key(sender: str, message: str) -> str:
-    """What a message is called in all of a table: by itself, unless that would be taken for one with a sender."""
+    """A name for a message that is unique in the table: the message's own, combined with the sender if one is given. A name that
+    could be mistaken for such a combination is combined, too."""
     return json.dumps([sender, message]) if sender or message.startswith("[") else message
 
 
 def _sender(key: str) -> str:
-    """Who sent it, if that is part of what it is called."""
+    """The sender of a message, if it is part of the key; else an empty text."""
     found: str = json.loads(key)[0] if key.startswith("[") else ""
     return found
 
@@ -571,7 +575,7 @@ def _record(log: LogText, row: TableRow, names: dict[str, str]) -> Record:
     return Record(host, counts, row.text("text") or row.text("kind"), row.line, role, message)
 
 
-# ---- without
+# ---- without clocks
 
 _TABLES = """
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;
@@ -579,7 +583,7 @@ CREATE TABLE step (id INTEGER PRIMARY KEY, process INT, time INT, what TEXT, key
 BEGIN;
 """
 
-# The first send of a message counts. What is received and has no send gets the numbers behind those of its sender.
+# The first send of a message counts. A message that is received and has no send gets a number after those of its sender.
 _MESSAGES = """
 CREATE INDEX by_key ON step (key, what);
 CREATE TABLE sent (key TEXT PRIMARY KEY, process INT, step INT, time INT, seq INT) WITHOUT ROWID;
@@ -593,7 +597,7 @@ CREATE INDEX by_process ON step (process, time, id);
 
 
 class _Table:
-    """A table without clocks: kept in a file, where messages are numbered and rows put in order."""
+    """A table without clocks, kept in a database file, where messages are numbered and rows are sorted."""
 
     def __init__(self, log: LogText, columns: TableColumns, asked: ImportOptions) -> None:
         self._log = log
@@ -604,7 +608,7 @@ class _Table:
         self._kinds = _kind_names(columns)
         self._names: dict[str, int] = {}
         self._there: set[int] = set()  # processes that have rows
-        self._is_told = "kind" not in columns.map  # whether a row is a send or a receipt
+        self._is_told = "kind" not in columns.map  # whether any row so far is a send or a receipt
         self._others: dict[str, None] = {}  # the first kinds that are neither
         self._rows = 0
         self._found = Imported()
@@ -643,7 +647,7 @@ class _Table:
         return found
 
     def _check_kinds(self) -> None:
-        """A table of events only says nothing about messages: the mapping names the wrong column, or the wrong kinds."""
+        """Refuse a table without sends and receipts: the mapping names the wrong column, or the wrong kinds."""
         if self._is_told:
             return
         shown = [
@@ -764,7 +768,7 @@ class _Table:
                 writer.close(complete=process in self._there and not self._bad.count)
 
     def _number_unsent(self, base: sqlite3.Connection) -> None:
-        """Messages that were received and never sent: if the table says by whom, they are the next of that sender."""
+        """Number the messages that were received and never sent: if the table names the sender, they follow the sender's others."""
         rows = base.execute(
             "SELECT key, count(*) FROM step WHERE what IN ('receive', 'deliver') AND key NOT IN (SELECT key FROM sent) "
             "GROUP BY key ORDER BY min(time), min(id)"
@@ -807,7 +811,7 @@ class _Table:
                 writer.row("event", now, 0, process, own, ref=ref, note=note)
 
     def _has_open_sends(self, base: sqlite3.Connection) -> bool:
-        """Whether the table leaves empty for whom some message was."""
+        """Whether some message was sent without any receiver named in its sends."""
         query = (
             "SELECT 1 FROM sent WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.key = sent.key AND what = 'send' "
             "AND receiver IS NOT NULL) LIMIT 1"
@@ -815,7 +819,7 @@ class _Table:
         return bool(base.execute(query).fetchone())
 
     def _destinations(self, base: sqlite3.Connection, key: str) -> int:
-        """Those that the table names as receivers; of a message for which it names none, those that received it."""
+        """The receivers that the table names for a message or, if it names none, the processes that received it."""
         named = "SELECT DISTINCT receiver FROM step WHERE key = ? AND what = 'send' AND receiver IS NOT NULL"
         there = "SELECT DISTINCT process FROM step WHERE key = ? AND what IN ('receive', 'deliver')"
         found = base.execute(named, (key,)).fetchall() or base.execute(there, (key,)).fetchall()

@@ -1,7 +1,7 @@
 """Records in a text by regular expressions, for files of any size.
 
-A pattern may span lines and begin anywhere, so the text is searched a window at a time. A match is believed if
-`RECORD_MAX` characters behind it were there to be looked at; so a record may have that many.
+A pattern may span lines and begin anywhere, so the text is searched a window at a time. A match is trusted only if the
+window has at least `RECORD_MAX` characters from its beginning on, or the file ends; so a record may have that many.
 """
 
 import codecs
@@ -20,7 +20,7 @@ RECORD_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FoundLine:
-    """A record, or the beginning of another execution."""
+    """A match of the record pattern, or of the delimiter that begins another execution."""
 
     line: int
     match: re.Match[str]
@@ -28,7 +28,7 @@ class FoundLine:
 
 
 def compile_pattern(text: str, option: str, groups: tuple[str, ...] = ()) -> re.Pattern[str]:
-    """A regular expression in the syntax of Python or of JavaScript, with the groups that it must have."""
+    """Compile a regular expression in the syntax of Python or of JavaScript, and check that it has the groups it needs."""
     try:
         pattern = re.compile(_from_javascript(text), re.MULTILINE)
     except re.error as error:
@@ -40,7 +40,7 @@ def compile_pattern(text: str, option: str, groups: tuple[str, ...] = ()) -> re.
 
 
 def _from_javascript(text: str) -> str:
-    """Named groups and what refers to them; `[^]`, which is any character."""
+    """Translate named groups, references to them, and `[^]`, which matches any character."""
     parts = re.split(r"(\\k<\w+>|\\.|\(\?<(?![=!])|\[\^\])", text, flags=re.DOTALL)
     return "".join(map(_translate, parts))
 
@@ -54,7 +54,7 @@ def _translate(part: str) -> str:
 
 
 def _forgive_the_end(error: UnicodeError) -> tuple[str, int]:
-    """A log that is copied while it is written may end within a character."""
+    """An error handler that ignores an incomplete character at the end: a log may have been copied while it was written."""
     if isinstance(error, UnicodeDecodeError) and error.reason == "unexpected end of data":
         return "", error.end
     raise error
@@ -69,7 +69,7 @@ def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO
     try:
         if path.exists() and not path.is_file():
             raise UsageError(f"{log.said} is not a plain file, and logs are read twice")
-        # A byte order mark, as some editors write it, is no text.
+        # A byte order mark, which some editors write, is not part of the text.
         encoding = log.encoding or encoding
         plain = "utf-8-sig" if is_utf8(encoding) else encoding
         return path.open(encoding=plain, newline=newline, errors=UP_TO_ITS_END)
@@ -80,7 +80,7 @@ def open_text(log: LogText, encoding: str, newline: str | None = None) -> TextIO
 
 
 def read_objects(log: LogText, encoding: str, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file that has one in each line, with the numbers of the lines; blank ones are left out."""
+    """The objects of a file that has one in each line, with their line numbers. Blank lines are skipped."""
     number = 0
     bad.begin()
     with open_text(log, encoding) as file:
@@ -107,7 +107,7 @@ def find_records(
     skipped: Skipped,
     first: int = 1,
 ) -> Iterator[FoundLine]:
-    """Everything that matches, from line `first` on."""
+    """All records and delimiters, from line `first` on."""
     with open_text(log, encoding) as file:
         for _ in range(first - 1):
             file.readline()
@@ -120,12 +120,12 @@ def find_records(
 
 
 class FileParts:
-    """Text in parts, each of which ends as a file does: no record or document begins in one and ends in another."""
+    """A text in parts, each of which reads like a file of its own: no record or document begins in one and ends in another."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
-        self._rest = ""  # which was read and belongs to the next parts
-        self._left: int | None = None  # lines of this part that are still to come; None for all
+        self._rest = ""  # text that was read and belongs to the next parts
+        self._left: int | None = None  # lines of this part that are not read yet; None for all of the rest
 
     def begin(self, lines: int | None) -> None:
         self._left = lines
@@ -181,12 +181,12 @@ class _Search:
             if is_last:
                 self._pass_over(end)
             elif self._at < end:
-                # Nothing begins before `end`: records begin where a line may.
+                # No match begins before `end`. Only whole lines are passed over, since records begin where lines do.
                 self._pass_over(self._window.rfind("\n", self._at, end) + 1 or self._at)
 
     def _fill(self) -> bool:
-        """Make room and read on; whether this was the last."""
-        # What was searched goes, but not the line it ends in: a pattern may look back.
+        """Drop the part of the window that was searched, and read on; return whether the file ended."""
+        # The line in which the searched part ends stays: a pattern may look back.
         keep = self._window.rfind("\n", 0, self._at) + 1
         line = self._line_at(keep) - self._window.count("\n", keep, self._counted)
         try:
@@ -203,7 +203,7 @@ class _Search:
         border = self._border()
         limit = len(self._window) if border is None else border.start()
         match = self._pattern.search(self._window, self._at, limit)
-        while match is not None and match.end() == match.start():  # of nothing
+        while match is not None and match.end() == match.start():  # skip matches of the empty text
             at = match.end() + 1
             match = self._pattern.search(self._window, at, limit) if at <= limit else None
         is_record = match is not None

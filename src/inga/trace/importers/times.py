@@ -1,4 +1,4 @@
-"""Times as logs write them, in nanoseconds since 1970."""
+"""Conversion of times as logs write them to nanoseconds since 1970."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -11,16 +11,17 @@ from inga.model.errors import UsageError
 from inga.trace.importers.spans import TIME_MAX
 
 UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
-"""Numbers below the first are seconds, and so on down to nanoseconds: those of our century differ by their size."""
+"""(bound, nanoseconds in a unit): a number below the first bound is in seconds, below the next in milliseconds, then
+microseconds; all others are nanoseconds. For times of our century the size of the number tells the unit."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _FINER = compile(r":\d\d[.,]\d{6}(\d{1,3})")
-"""The digits of a second that Python's times have no room for, and by which rows of one process may have to be put in order."""
+"""Finds the digits below a microsecond, which Python's `datetime` cannot hold. The order of one process's rows may depend on them."""
 
 
 class FineTime(datetime):
-    """A time with the nanoseconds that are left over."""
+    """A time, and the nanoseconds beyond its microseconds."""
 
     nanosecond: int = 0
 
@@ -35,7 +36,7 @@ class FineTime(datetime):
 
 
 def parse_zone(name: str) -> tzinfo:
-    """A name of the time zone database, or a distance from UTC as in +02:00."""
+    """The time zone of a name in the time zone database, or of an offset from UTC as in +02:00."""
     match = fullmatch(r"([+-])(\d\d):?(\d\d)", name)
     if match:
         minutes = int(match[2]) * 60 + int(match[3])
@@ -48,16 +49,16 @@ def parse_zone(name: str) -> tzinfo:
 
 
 def parse_time(value: Any, zone: tzinfo, form: str | None = None) -> int | None:
-    """A time, if it is one: a number of seconds, milliseconds, microseconds or nanoseconds; or a text as in ISO 8601, or in the
-    form given. Texts without a zone of their own are in `zone`."""
+    """Convert a value to a time, or return None if it is not a time. A number is in seconds, milliseconds, microseconds or
+    nanoseconds; a text is in ISO 8601, or in the form given. Texts without a zone of their own are in `zone`."""
     if isinstance(value, datetime):
         return _nanoseconds(value, zone)
     if isinstance(value, bool):
         return None
     if form is not None:
-        value = str(value)  # of JSON, where a form such as %Y%m%d is written as a number
+        value = str(value)  # JSON may have a number, for a form such as %Y%m%d
     elif isinstance(value, int | float | str):
-        # Not as a float: nanoseconds since 1970 have more digits than one holds.
+        # Not as a float: nanoseconds since 1970 have more digits than a float holds.
         with suppress(InvalidOperation):
             return _scaled(Decimal(str(value).strip()))
     try:

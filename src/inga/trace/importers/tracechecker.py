@@ -1,8 +1,8 @@
 """Logs of the UBC tracing library, as TraceChecker reads them: a line of JSON for each event.
 
-`GenerateTokenTrace` puts a clock into a token, which travels with a message of the application; at its receiver
-`ReceiveTokenTrace` names the same token. So the two are the send and the receipt of one message, and since
-clocks travel no other way, the vectors of these messages can be checked too.
+`GenerateTokenTrace` puts a clock into a token, which travels with a message of the application; at the receiver
+`ReceiveTokenTrace` names the same token. So these two events are the send and the receipt of one message. Clocks
+travel only in tokens, so the vectors of these messages can be checked, too.
 """
 
 import json
@@ -30,7 +30,7 @@ def open_log(log: LogText, *, encoding: str) -> Log:
             else:
                 yield record
 
-    # Nothing says that a token is received only once: a network may bring it again.
+    # A token may be received more than once, since a network may duplicate it.
     return Log(log, records, "tracechecker", ["clocks", "stamps"], bad=bad, to_receivers=True)
 
 

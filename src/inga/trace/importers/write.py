@@ -1,14 +1,14 @@
 """From records to a trace. The log is read twice: first for the hosts and messages, then for the rows.
 
-Since whatever is wrong with a log is found in the first reading, most failures never begin to write; a trace
-that was begun lies in a hidden directory, which gets its name when all is done, or goes.
+The first reading finds every defect of the log, so most failures occur before anything is written. An unfinished
+trace is in a hidden directory, which is renamed when the trace is complete, or deleted after a failure.
 
     event    src = process, seq = its own entry, deps = its clock with that entry one less
     send     the seq-th message of its process; deps[h] = how many messages of h its clock covers
-    deliver  after `receive`, with the deps that the message was sent with
+    deliver  after `receive`, with the deps of the send
 
 Rows of a process keep the order of the file, so that a check can see where clocks contradict it. Memory does
-not grow with the log, but for 8 bytes a message that was sent.
+not grow with the log, except by 8 bytes for each message sent.
 """
 
 import sqlite3
@@ -33,14 +33,15 @@ COUNTS_OPEN_MAX = 1 << 26  # entries of vectors in the open segments of all proc
 SEGMENT_ROWS_MAX = 1 << 15
 
 Progress = Callable[[int | None], None]
-"""Told how many events are done, in both readings together; None while they are put in order, which takes a while."""
+"""Called with the number of events that are done, in both readings together; with None while a database sorts them, which may
+take long."""
 INSTRUCTIONS = 1_000_000
-"""Of a database, after which it says that it still works."""
+"""After this many instructions of its virtual machine, SQLite calls the progress function."""
 
 
 @dataclass(slots=True)
 class Imported:
-    """What became of a log."""
+    """The result of an import."""
 
     traces: list[str] = field(default_factory=list)
     processes: int = 0
@@ -51,51 +52,51 @@ class Imported:
     skipped: int = 0  # lines that belong to no event
     skipped_first: list[str] = field(default_factory=list)  # some of them, with their places
     bad: int = 0  # lines that should be events and were left out
-    bad_first: list[str] = field(default_factory=list)  # what is wrong with some of them
-    torn: int = 0  # lines that were being written when the log was taken
-    repeated: int = 0  # what is there a second time, and counts once
-    shared: int = 0  # messages that several processes sent, of which the first counts
+    bad_first: list[str] = field(default_factory=list)  # the errors of some of them
+    torn: int = 0  # lines that were still being written when the log was copied
+    repeated: int = 0  # spans or sends that occur again; only the first is used
+    shared: int = 0  # messages that several processes sent; only the first send is used
     sample: list[str] = field(default_factory=list)  # if it was only tried: the first rows, in words
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What is asked of every importer."""
+    """The options that every importer has."""
 
     encoding: str = "utf-8"
-    claims: tuple[str, ...] = ()  # beside those that the format allows,
-    disclaims: tuple[str, ...] = ()  # and those of them that are not meant
-    bad: int = 0  # lines that may be left out
+    claims: tuple[str, ...] = ()  # guarantees to claim in addition to those of the format
+    disclaims: tuple[str, ...] = ()  # guarantees not to claim
+    bad: int = 0  # how many lines that cannot be read may be left out
     progress: Progress = lambda done: None
 
     def guarantees(self, format: list[str]) -> list[str]:
-        """What a trace claims, given what its format allows."""
+        """The guarantees that a trace claims, given those of its format."""
         return [each for each in dict.fromkeys([*format, *self.claims]) if each not in self.disclaims]
 
 
 @dataclass(slots=True)
 class Execution:
-    """What the first reading found of one execution."""
+    """The result of the first reading for one execution."""
 
     label: str
-    seen: dict[str, int] = field(default_factory=dict)  # numbers of hosts, as they were first named
-    hosts: dict[str, None] = field(default_factory=dict)  # those of them that have events, in order
-    sent: dict[str, "array[int]"] = field(default_factory=dict)  # own entries of the sends of a host
+    seen: dict[str, int] = field(default_factory=dict)  # numbers of hosts, in the order of first mention
+    hosts: dict[str, None] = field(default_factory=dict)  # hosts with events, in the order of their first
+    sent: dict[str, "array[int]"] = field(default_factory=dict)  # by host: own entries of its sends' clocks
     events: int = 0
     messages: int = 0
     deliveries: int = 0
     unmatched: int = 0
-    receives: bool = False  # whether some events are receipts only,
-    delivers: bool = False  # and some deliveries
+    receives: bool = False  # whether some events have the role receive
+    delivers: bool = False  # whether some events have the role deliver
 
     def processes(self) -> dict[str, int]:
-        """Hosts in the order of their first events, then those that are only named in clocks."""
+        """Process numbers by host: hosts in the order of their first events, then hosts that only clocks name."""
         return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
 
 
 @contextmanager
 def scratch_tables(out: Path) -> Iterator[None]:
-    """What is done with tables in a file, on the way to `out`: a full disk is no mistake of ours."""
+    """Turn an operational error of a database in a scratch file into a `TraceError`: a full disk is not a bug of ours."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -103,13 +104,14 @@ def scratch_tables(out: Path) -> Iterator[None]:
 
 
 def run_script(base: sqlite3.Connection, script: str, progress: Progress) -> None:
-    """Run some statements that take long, and say so. Whoever interrupts them is not kept waiting until they end."""
+    """Run statements that may take long, and call `progress` meanwhile. An exception that it raises, such as an interrupt, stops
+    the statements at once."""
     failed: list[BaseException] = []
 
     def still_here() -> bool:
         try:
             progress(None)
-        except BaseException as error:  # the database would make an error of its own of it
+        except BaseException as error:  # the database would replace it by an error of its own
             failed.append(error)
         return bool(failed)
 
@@ -125,8 +127,8 @@ def run_script(base: sqlite3.Connection, script: str, progress: Progress) -> Non
 
 
 def write_log(log: Log, out: Path, asked: ImportOptions, *, noise: bool = False) -> Imported:
-    """Import a log: into `out`, or into numbered directories below it if it has several executions. `noise`: most of it may
-    be no events."""
+    """Import a log: into `out`, or into numbered directories below it if it has several executions. With `noise`, lines that belong
+    to no event may outnumber the events."""
     with (
         scratch_tables(out),
         whole_directory(out) as directory,
@@ -163,7 +165,7 @@ def _survey(log: Log, messages: "_Messages", progress: Progress, noise: bool) ->
 
 
 def _check_fit(log: Log) -> None:
-    """Refuse a log with files that the pattern does not fit, unless so many lines may be left out."""
+    """Refuse a log with files that the pattern does not fit, unless that many lines may be left out."""
     unfit = [file for _, file in sorted(log.skipped.files.items()) if file.is_bad]
     lines = log.bad.count + sum(file.unmatched for file in unfit)
     for file in unfit:
@@ -190,7 +192,7 @@ def _note(log: Log, record: Record, execution: Execution, messages: "_Messages")
     if record.role == "send":
         sent = execution.sent.setdefault(record.host, array("q"))
         own = record.clock[record.host]
-        # Who counts again from an earlier number keeps its messages in the order of the file.
+        # If a host's clock falls back to an earlier number, its messages still keep the order of the file.
         own = max(own, sent[-1]) if sent else own
         sent.append(own)
         place = execution.seen[record.host], len(sent)
@@ -205,7 +207,7 @@ def _note(log: Log, record: Record, execution: Execution, messages: "_Messages")
 
 
 class _Messages:
-    """The messages of a log by what it calls them, in a file: there may be very many."""
+    """The messages of a log by their names in it, kept in a database file since there may be very many."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -219,7 +221,7 @@ class _Messages:
         )
 
     def add(self, execution: int, name: str, src: int, seq: int, clock: dict[int, int]) -> bool:
-        """Whether this is a new one."""
+        """Store the send of a message; return False if a message of that name was sent before."""
         flat = [number for pair in clock.items() for number in pair]
         packed = Struct(f"<{len(flat)}i").pack(*flat)
         found = self._base.execute(
@@ -231,7 +233,7 @@ class _Messages:
         self._base.execute("INSERT INTO received VALUES (?, ?, ?)", (execution, name, process))
 
     def find(self, execution: int, name: str) -> tuple[int, int, dict[int, int]] | None:
-        """Sender, number, and the clock of the send, by host."""
+        """The sender of a message, its number, and the clock of its send by host number; None if its send is not known."""
         query = "SELECT src, seq, clock FROM sent WHERE execution = ? AND name = ?"
         row = self._base.execute(query, (execution, name)).fetchone()
         if row is None:
@@ -321,12 +323,13 @@ class _Import:
 
 
 def _claimed(log: Log) -> list[str]:
-    """What a trace of this log may claim: without lines that were receipts, vectors seem to know too much."""
+    """The guarantees that a trace of this log may claim. Not `stamps` if lines were left out: without the receipts among them,
+    vectors seem to know too much."""
     return [claim for claim in log.claims if claim != "stamps"] if log.bad.count else log.claims
 
 
 class _Writing:
-    """The trace of one execution."""
+    """Writes the trace of one execution."""
 
     def __init__(
         self, log: Log, directory: Path, number: int, execution: Execution, messages: _Messages
@@ -337,7 +340,7 @@ class _Writing:
         self._execution = execution
         self._messages = messages
         self._index = execution.processes()
-        self._process_of = [self._index[name] for name in execution.seen]  # by the number it was seen with
+        self._process_of = [self._index[name] for name in execution.seen]  # by the host's number in `seen`
         self._names = list(self._index)
         self._n = n = len(self._index)
         self._crashed: set[int] = set()
@@ -380,7 +383,7 @@ class _Writing:
         found = self._find(record)
         if found is None:
             if not self._execution.unmatched:
-                writer.disclaim("integrity")  # what nobody is seen to send has no number
+                writer.disclaim("integrity")  # a message without a known send has no number
             self._execution.unmatched += 1
             return
         src, seq, clock = found
@@ -403,7 +406,7 @@ class _Writing:
         return vector
 
     def _deps(self, src: int, seq: int, clock: dict[int, int]) -> Deps:
-        """How many messages of each process came before the event with this clock."""
+        """The vector of a message whose send has this clock: how many messages of each process precede it."""
         deps = [0] * self._n
         for number, count in clock.items():
             process = self._process_of[number]
@@ -413,7 +416,7 @@ class _Writing:
 
     def close(self, kind: type[BaseException] | None, *rest: object) -> None:
         for index, writer in enumerate(self._writers):
-            # A host of which there is nothing may have done anything: its log is not here. So may any, in lines left out.
+            # A host without events may have done anything, since its log is missing. So may any host in lines left out.
             is_there = self._names[index] in self._execution.hosts and not self._log.bad.count
             is_whole = kind is None and is_there
             writer.close(complete=is_whole, crashed=index in self._crashed)

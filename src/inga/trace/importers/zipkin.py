@@ -1,9 +1,9 @@
-"""Zipkin: spans as version 2 of its API has them, a list, a list of traces, or one span a line.
+"""Zipkin: spans in the JSON of version 2 of its API: a list, a list of traces, or one span per line.
 
     {"traceId": ..., "id": ..., "parentId": ..., "kind": "SERVER", "name": ..., "timestamp": microseconds, "duration": ...,
      "localEndpoint": {"serviceName": ...}, "shared": true}
 
-The span of a server may share the identifier of its client's. It is a span of its own here, and its client's is its parent.
+The span of a server may share the identifier of the client's span. Here it is a span of its own, and the client's span is its parent.
 """
 
 from collections.abc import Iterator
