@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from inga.corba.broker.dispatch import ForwardRequest
 from inga.corba.broker.idl import Long, SystemException, interface, oneway
 from inga.corba.broker.naming import BindingIterator, NamingContextExt, NotFound, to_name
-from inga.corba.orb.iiop import Limits
+from inga.corba.orb.iiop import Client, Endpoint, Limits
 from inga.corba.orb.lookup import find, resolve, serve_names
 from inga.corba.orb.orb import Orb, within
 from inga.corba.wire import giop
@@ -25,7 +27,17 @@ from inga.corba.wire.giop import (
     Reply,
     Request,
 )
-from inga.corba.wire.reference import Iiop, Reference, encode_iiop, read, to_corbaloc, to_ior
+from inga.corba.wire.reference import (
+    MEMBER,
+    Iiop,
+    Reference,
+    SecureTransport,
+    encode_iiop,
+    encode_secure,
+    read,
+    to_corbaloc,
+    to_ior,
+)
 from inga.model.errors import UsageError
 
 from ...net.helpers import LOOPS, FreePort, Run, skip, until
@@ -575,6 +587,83 @@ def test_answers_to_nobody_are_passed_over(run: Run) -> None:
         async with Orb() as orb:
             port = server.sockets[0].getsockname()[1]
             assert await proxy_of(orb, f"corbaloc::127.0.0.1:{port}/x").quick("x") == "x"
+        server.close()
+
+    run(main())
+
+
+def test_an_answer_of_another_kind_is_none(run: Run) -> None:
+    """A LocateReply that has the request's number, to somebody that has not asked where the object is."""
+
+    async def main() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1000)
+            writer.write(giop.encode(LocateReply(1)))
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with Orb() as orb:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(
+                SystemException, match=r"MARSHAL: .*quick.*an answer that is no Reply"
+            ) as failed:
+                await proxy_of(orb, f"corbaloc::127.0.0.1:{port}/x").quick("x")
+            assert failed.value.completed == "maybe"
+        server.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("tag", [1, 20, 39, MEMBER], ids=["code sets", "TLS", "group", "member"])
+def test_a_reference_with_a_damaged_component_is_refused(run: Run, tag: int) -> None:
+    """Whoever made it, and whatever was in it; it may have come in a reply."""
+
+    async def main() -> None:
+        async with Orb() as orb:
+            here = orb.activate(Slow(), "slow")
+            (whole,) = here.iiop()
+            by_tls = tag in (20, MEMBER)
+            secure = (encode_secure(SecureTransport(1)),) if tag == MEMBER else ()
+            async with Orb(tls=ssl.create_default_context() if by_tls else None) as client:
+                for data in (b"\xff", b"\1\xff\xff\xff\xff", b"\xff" * 40):
+                    damaged = replace(whole, components=(*secure, giop.Tagged(tag, data)))
+                    reference = Reference(here.type_id, (encode_iiop(damaged),))
+                    for name in ("quick", "later"):
+                        with pytest.raises(SystemException, match="INV_OBJREF") as failed:
+                            await getattr(proxy_of(client, reference), name)("x")
+                        assert failed.value.completed == "no"
+
+    run(main())
+
+
+def test_a_oneway_request_that_waits_for_a_connection_that_ends_goes_over_another(run: Run) -> None:
+    async def main() -> None:
+        ends, came = asyncio.Event(), asyncio.Event()
+        heard: list[bytes] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if not ends.is_set():
+                await ends.wait()
+                writer.transport.abort()
+                return
+            heard.append(await reader.read(1000))
+            came.set()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        client = Client()
+        where = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+        await client.send(where, lambda number: bytes(32 << 20))
+        (connection,) = client._connections.values()
+        assert connection.blocked is not None
+        waits = asyncio.ensure_future(client.send(where, lambda number: b"it is late"))
+        await until(lambda: connection._writers)
+        ends.set()
+        await waits
+        await came.wait()
+        assert heard == [b"it is late"]
+        await client.close()
         server.close()
 
     run(main())

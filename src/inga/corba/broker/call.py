@@ -1,15 +1,15 @@
-"""A call of ours: which way it goes, how it is written, what its answer means.
+"""An outgoing call: which way it goes, how it is encoded, what its reply means.
 
-The reference decides the way. A oneway operation of a group goes to all members by multicast; everything that is to
-be answered goes over a connection: to the object itself, to the one that answers for a group (TAG_GROUP_IIOP), or
-through the gateway of a group.
+The reference decides the way. A oneway operation of a group goes to all members by multicast; every other call
+goes over a connection: to the object itself, to the one that answers for a group (TAG_GROUP_IIOP), or
+to the gateway of a group.
 
-    answer                     what follows
-    NO_EXCEPTION               the results
+    reply                      what follows
+    NO_EXCEPTION               the results are returned
     USER_EXCEPTION             a declared exception is raised, UNKNOWN if it is not declared
     SYSTEM_EXCEPTION           a SystemException is raised
-    LOCATION_FORWARD           the same request goes to the reference that came, and later ones, too, if it came for good (`_PERM`)
-    NEEDS_ADDRESSING_MODE      the same request goes with the target in another form
+    LOCATION_FORWARD           the request is sent again to the reference in the reply, and so are later ones if it is permanent (`_PERM`)
+    NEEDS_ADDRESSING_MODE      the request is sent again with the target in another form
 """
 
 from collections.abc import Callable
@@ -56,9 +56,9 @@ from inga.corba.wire.reference import (
 from inga.model.errors import UsageError, WireError
 
 FORWARDS_MAX = 8
-"""How often a request is sent on before we believe that it goes in circles."""
+"""How often a request is forwarded before we take it for going in circles."""
 REFERENCES_MAX = 1024
-"""Whose ways are remembered."""
+"""References whose ways are cached."""
 _CORBA = "IDL:omg.org/CORBA/"
 
 
@@ -70,7 +70,7 @@ class Answered(NamedTuple):
 
 @lru_cache(maxsize=REFERENCES_MAX)
 def ways(reference: Reference, *, oneway: bool) -> tuple[Iiop, ...] | Uipmc:
-    """Where a request can go: to a group, or to one of these, in the order in which to try them."""
+    """Where a request can go: to a group, or to one of several IIOP servers, in the order in which to try them."""
     if reference.is_nil:
         raise UsageError("A nil reference leads to no object: look whether it is nil before it is called.")
     groups = list(reference.multicast())
@@ -92,7 +92,7 @@ def ways(reference: Reference, *, oneway: bool) -> tuple[Iiop, ...] | Uipmc:
 
 @lru_cache(maxsize=REFERENCES_MAX)
 def version_contexts(reference: Reference) -> tuple[Tagged, ...]:
-    """What a request over a connection says of the version of its reference: nothing, unless that is of a group."""
+    """The service context with the version of a group's reference, for a request over a connection; none for other references."""
     try:
         return (version_context(group_key(reference)[2]),)
     except NotAGroupObject:
@@ -101,7 +101,7 @@ def version_contexts(reference: Reference) -> tuple[Tagged, ...]:
 
 @lru_cache(maxsize=REFERENCES_MAX)
 def code_set(way: Iiop) -> int:
-    """In which code set strings go that way: the first of ours that the other side has."""
+    """The code set of strings that go that way: the first of ours that the server knows."""
     for tag, data in way.components:
         if tag == CODE_SETS:
             decoder = Decoder.encapsulation(data)
@@ -112,7 +112,7 @@ def code_set(way: Iiop) -> int:
 
 
 def code_set_component() -> Tagged:
-    """What our references say about it: UTF-8 and UTF-16 preferred, Latin-1 understood."""
+    """The code sets in our references: UTF-8 and UTF-16 preferred, Latin-1 understood."""
     out = Encoder.encapsulation()
     for native, others in ((UTF_8, (LATIN_1,)), (UTF_16, ())):
         out.ulong(native)
@@ -124,21 +124,21 @@ def code_set_component() -> Tagged:
 
 @dataclass(slots=True)
 class OutgoingCall:
-    """One call, until its answer is understood."""
+    """One call, until its reply has been decoded."""
 
     called: Operation
     arguments: list[Any]
     reference: Reference
-    """Where to: another one once the request was forwarded."""
+    """The target: another one once the request was forwarded."""
     oneway: bool = False
     addressing: Addressing = Addressing.KEY
     text: str = "utf-8"
     forwards: int = 0
     moved: Reference | None = None
-    """Where later requests should go at once, if an answer said so."""
+    """The target of later requests, if this one was forwarded permanently."""
 
     def writer(self, way: Iiop | Uipmc, *, little: bool = False) -> Callable[[int], bytes]:
-        """What writes the request that goes that way, under a number. Arguments that do not fit fail here."""
+        """A function that encodes the request for that way, given a request id. Arguments that their types cannot hold raise here."""
         if isinstance(way, Uipmc):
             minor, number = giop.MINOR_MAX, UTF_8
             target: TargetAddress = ProfileAddr(
@@ -146,7 +146,7 @@ class OutgoingCall:
             )
         else:
             minor = min(way.version[1], giop.MINOR_MAX)
-            number = code_set(way) if minor else LATIN_1  # 1.0 knows no other
+            number = code_set(way) if minor else LATIN_1  # GIOP 1.0 knows no other
             target = self._target(way)
         self.text = CODECS[number]
         contexts: tuple[Tagged, ...] = (code_set_context(number),) if minor else ()
@@ -154,7 +154,7 @@ class OutgoingCall:
             contexts += version_contexts(self.reference)
         arguments = Encoder(little=little, text=self.text)
         self.called.put_arguments(arguments, self.arguments)
-        # Where bodies are aligned, these octets are the body; elsewhere it depends on the head before it.
+        # Where bodies are aligned (GIOP 1.2), these octets are the body; elsewhere the encoding depends on the head before it.
         body: giop.BodyWriter | bytes = arguments.data()
         if minor < 2:
             body = partial(self.called.put_arguments, arguments=self.arguments)
@@ -167,10 +167,12 @@ class OutgoingCall:
         return write
 
     def take(self, decoded: Decoded) -> Answered | None:
-        """The outcome; None if the request has to be sent again, as it is now. Exceptions are raised."""
+        """Decode the reply: the outcome, or None if the request, as the reply has changed it, has to be sent again. Raises its exception."""
         message, body = decoded.message, decoded.body
         if not isinstance(message, Reply):
-            raise WireError("malformed", "an answer that is no Reply")
+            raise SystemException(
+                "MARSHAL", f"{self.called.where}: an answer that is no Reply", completed="maybe"
+            )
         body.text = self.text
         try:
             return self._understood(message, body)

@@ -1,19 +1,19 @@
 """GIOP over TCP: the server's and the client's end of IIOP connections.
 
-Nothing that a peer does may cost more than its bounds in `Limits`:
+No peer can cost more than the bounds in `Limits`:
 
-    a call too large                         IMP_LIMIT for this one, from GIOP 1.2 on; its octets are dropped as they come
+    a call too large                         IMP_LIMIT for this one, from GIOP 1.2 on; its octets are dropped as they arrive
     any other message too large, or no GIOP  MessageError, and the connection is closed
     no message, or no handshake, in time     closed
     a message that is not finished in time   closed
-    replies that are not read                nothing more is read from there, then closed
-    too many requests under way              nothing more is read from there; in all: TRANSIENT at once, but for one a connection
-    too many connections, in all or of one   the one idle for longest is closed; it may come again
+    replies that are not read                reading is paused, then the connection is closed
+    too many requests under way              reading is paused; in all: TRANSIENT at once, except for the only one of a connection
+    too many connections, in all or of one   the one idle for longest is closed; its client may reconnect
     host; a long time without a request
     too much buffered in all                 the connection that holds most of it is closed
 
-Connections take turns, a message each, so that whoever sends a single one waits for one of each other at most, and not
-for all that they have sent.
+Connections take turns of one message each, so that a client that sends a single message waits for at most one message of each
+other client, and not for all that they have sent.
 
 A client keeps one connection to each server and sends all requests over it. Replies come in any order. A server may
 close an idle connection in good order (CloseConnection): requests that it had not begun are then sent again.
@@ -60,13 +60,13 @@ from inga.net.log import report
 
 REQUEST_ID_MAX = (1 << 32) - 1
 HANDSHAKE = "handshake"
-"""Why those are refused to whom we do not talk."""
+"""The reason for refusing a connection whose TLS handshake fails."""
 FAREWELL_SECONDS = 1.0
-"""Until a server that does not say goodbye is left without it."""
+"""Seconds to wait for a server to close TLS in good order, before the connection is aborted."""
 LOOKED_AT = 1 << 14
-"""Octets in which messages are looked for in one turn."""
+"""Octets that are parsed in one turn."""
 BEGUN_AGAIN_MAX = 3
-"""How often a request is sent again because the server closed the connection before it began with it."""
+"""How often a request is tried if the server closes the connection before it begins with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,20 @@ class Limits:
     running_max: int = 1024
     """Requests under way in all. Beyond it each connection may have one."""
     greeting_seconds: float = 10.0
-    """For whoever connects to shake hands, with TLS, and to begin with its first message."""
+    """Seconds for a new connection to complete the handshake, with TLS, and to begin its first message."""
     idle_seconds: float = 180.0
-    """After which a connection without requests is closed in good order."""
+    """Seconds after which a connection without requests is closed in good order."""
     message_seconds: float = 30.0
-    """For a message, once begun, to come; and for replies to be read."""
+    """Seconds for a message, once begun, to arrive; and for the peer to read replies."""
     connect_seconds: float = 10.0
     write_buffer: int = 1 << 20
-    """Octets of replies that may wait to be read before no more requests are taken."""
+    """Octets of unread replies beyond which no more requests are taken."""
     fragment_size: int = 0
-    """Octets of the pieces in which we send what is larger, from GIOP 1.2 on; 0 for all in one."""
+    """Larger messages are sent in pieces of this many octets, from GIOP 1.2 on; 0: messages are never cut."""
 
     def __post_init__(self) -> None:
         if self.fragment_size:
-            giop.fragments(b"", self.fragment_size)  # which refuses what is too small
+            giop.fragments(b"", self.fragment_size)  # raises if it is too small
 
 
 class Endpoint(NamedTuple):
@@ -114,7 +114,7 @@ class Endpoint(NamedTuple):
 
 
 class _Connection(asyncio.Protocol):
-    """What both ends have in common: messages in, messages out."""
+    """The common part of both ends: messages in, messages out."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -123,12 +123,12 @@ class _Connection(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self.used = self.loop.time()
         self.begun: float | None = None
-        """When the message began of which the rest is still to come."""
+        """When the message that is still incomplete began to arrive."""
         self.blocked: float | None = None
-        """Since when the peer reads nothing."""
+        """Since when the peer has not read what we send."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self.transport.set_write_buffer_limits(high=self.limits.write_buffer)
 
     def pause_writing(self) -> None:
@@ -148,23 +148,23 @@ class _Connection(asyncio.Protocol):
             self.transport.write(self.sealed(data))
 
     def sealed(self, data: bytes) -> bytes:
-        """What goes over the connection for these octets, if we and not the transport do TLS."""
+        """The octets to send over the connection for these: encrypted, if we and not the transport do TLS."""
         return data
 
     def close(self, message: giop.GiopMessage | None = None) -> None:
-        """End the connection, with a last word."""
+        """Close the connection, after a last message, if given."""
         if message is not None:
             self.write(giop.encode(message))
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """End the connection, whatever is still to be sent."""
+        """Close the connection at once, and drop what is still to be sent."""
         if self.transport is not None:
             self.transport.abort()
 
     def messages(self, data: Buffer) -> list[bytes]:
-        """The messages that are complete with this."""
+        """Add received octets; return the messages that are complete now."""
         found = self.framer.feed(data)
         while self.framer.oversized:
             self.oversized(self.framer.oversized.pop(0))
@@ -178,17 +178,17 @@ class _Connection(asyncio.Protocol):
         return found
 
     def oversized(self, message: Oversized) -> None:
-        """A call is larger than we take; the others over this connection go on."""
+        """A call is too large to be accepted; the others over this connection go on."""
         raise NotImplementedError
 
     def is_late(self, now: float) -> bool:
-        """Whether the peer has used up its time."""
+        """Whether the peer has exceeded its time to finish a message or to read."""
         since = [moment for moment in (self.begun, self.blocked) if moment is not None]
         return bool(since) and now - min(since) > self.limits.message_seconds
 
 
 class Server:
-    """Listens, and has a broker answer. `counts` says what was refused and why."""
+    """Listens, and passes requests to a broker. `counts` has the refusals by reason."""
 
     def __init__(self, broker: Broker, limits: Limits | None = None, tls: Tls | None = None) -> None:
         self.broker = broker
@@ -203,7 +203,7 @@ class Server:
         self._sweep: asyncio.TimerHandle | None = None
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; the port, one that was free if `port` is 0."""
+        """Listen; return the port, one that was free if `port` is 0."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(lambda: _Serving(self), host, port, backlog=128)
@@ -214,7 +214,7 @@ class Server:
         return bound
 
     async def close(self) -> None:
-        """Stop listening, give up what runs, and tell the clients."""
+        """Stop listening, cancel running requests, and close the connections."""
         if self._sweep is not None:
             self._sweep.cancel()
         self.turns.end()
@@ -230,10 +230,10 @@ class Server:
         for connection in list(self.connections):
             if connection not in active:
                 connection.close(CloseConnection())
-        await asyncio.sleep(0)  # The transports get the turn they close in.
+        await asyncio.sleep(0)  # The transports close in the next pass of the event loop.
 
     def admit(self, newcomer: "_Serving") -> bool:
-        """Room for one more, if need be at the expense of the one idle for longest."""
+        """Admit a connection, if necessary in place of the one idle for longest; return False if there is no room."""
         crowd = [each for each in self.connections if each.host == newcomer.host]
         is_full = len(crowd) >= self.limits.host_connections_max
         if not is_full:
@@ -244,7 +244,7 @@ class Server:
             if not idle:
                 self.counts["refused"] += 1
                 return False
-            # Those that never said anything sensible go first.
+            # Connections that never sent a valid message go first.
             victim = min(idle, key=lambda each: (each.spoke, each.used))
             self.counts["displaced"] += 1
             victim.close(CloseConnection())
@@ -253,13 +253,13 @@ class Server:
         return True
 
     def forget(self, connection: "_Serving") -> None:
-        """It is gone, or as good as."""
+        """Stop counting a connection that is closed or being closed."""
         if self.connections.pop(connection, 0) is None:
             self.buffered -= connection.counted
             connection.counted = 0
 
     def account(self, connection: "_Serving") -> None:
-        """Keep count of what is buffered, and within the bound."""
+        """Update the count of buffered octets; beyond the bound, abort the connections that hold most."""
         if connection not in self.connections:
             return
         self.buffered += connection.buffered - connection.counted
@@ -276,7 +276,7 @@ class Server:
         return min(limits.message_seconds, limits.greeting_seconds, limits.idle_seconds) / 4
 
     def _look(self) -> None:
-        """Close the connections of peers that neither go on sending nor read, and those that nobody uses."""
+        """Close the connections of peers that have exceeded their time, and those idle for too long."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection in list(self.connections):
@@ -292,7 +292,7 @@ class Server:
 
 
 class _Serving(_Connection):
-    """One client of ours."""
+    """The server's end of the connection of one client."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server.limits)
@@ -300,7 +300,7 @@ class _Serving(_Connection):
         self._text = TEXT_UNAGREED
         self._unread: deque[memoryview] = deque()
         self._pending: deque[bytes] = deque()
-        self._kept = 0  # octets in both
+        self._kept = 0  # octets in these two queues
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._channel = None if server.tls is None else server.tls.accept()
         self._lost = False
@@ -313,12 +313,12 @@ class _Serving(_Connection):
 
     @property
     def active(self) -> bool:
-        """Whether a request of this client is being worked on."""
+        """Whether a request of this client is being executed, or waits for its turn."""
         return bool(self.under_way or self._pending or self._unread)
 
     @property
     def buffered(self) -> int:
-        """Octets that wait for others or for their turn."""
+        """Octets that wait for the rest of their message, or for their turn."""
         return self.framer.buffered + self._kept
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -330,7 +330,7 @@ class _Serving(_Connection):
     def write(self, data: bytes) -> None:
         if (
             self._channel is None or self._channel.is_open
-        ):  # Before hands are shaken nobody is there to talk to.
+        ):  # Before the handshake is complete, nothing can be sent.
             super().write(data)
 
     def close(self, message: giop.GiopMessage | None = None) -> None:
@@ -345,15 +345,15 @@ class _Serving(_Connection):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost, self.blocked = True, None
-        self._server.turns.add(self)  # What came is carried out: it may be oneway, and wants no answer.
+        self._server.turns.add(self)  # What has arrived is still executed: oneway requests want no answer.
 
     def data_received(self, data: bytes) -> None:
         if self not in self._server.connections:
-            return  # On its way out.
+            return  # It is being closed.
         self._unread.append(memoryview(data))
         self._kept += len(data)
         self._server.turns.add(self)
-        if self._unread:  # Others are before us.
+        if self._unread:  # Other connections have their turns first.
             self._read_on(False)
 
     def resume_writing(self) -> None:
@@ -373,20 +373,20 @@ class _Serving(_Connection):
         self._answer(exchange.failed(None, SystemException("IMP_LIMIT", message.why, completed="no")))
 
     def _refuse(self, error: WireError) -> None:
-        """Whoever sends this is not understood, and nothing after it can be."""
+        """Close the connection: its input is invalid, and nothing after it can be parsed."""
         self._server.counts[error.reason] += 1
         self._discard()
         self.close(None if error.reason == HANDSHAKE else MessageError())
         self._server.forget(self)
 
     def _discard(self) -> None:
-        """Nothing more of what came is looked at."""
+        """Drop all received input."""
         self._unread.clear()
         self._pending.clear()
         self._kept = 0
 
     def turn(self) -> bool:
-        """Do the next thing; whether there is another that could be done now."""
+        """Do the next piece of work; return whether another could be done now."""
         if self not in self._server.connections:
             self._discard()
             return False
@@ -406,7 +406,7 @@ class _Serving(_Connection):
         return can_go_on
 
     def _read_on(self, wanted: bool) -> None:
-        """Read more only if nothing is left over."""
+        """Go on reading from the connection, or pause; account for what is buffered."""
         if self.transport is not None and not self.transport.is_closing():
             if wanted:
                 self.transport.resume_reading()
@@ -419,7 +419,7 @@ class _Serving(_Connection):
         return self.blocked is None and self.under_way < self.limits.requests_max
 
     def _do_next(self) -> None:
-        """Carry out one message, or look for messages among the octets that came."""
+        """Parse received octets if no message is pending, then carry out one message if there is one."""
         if not self._pending and self._unread:
             data = self._unread.popleft()
             if len(data) > LOOKED_AT:
@@ -435,7 +435,7 @@ class _Serving(_Connection):
             self._message(giop.decode(message, text=self._text))
 
     def _opened(self, channel: TlsChannel, data: memoryview) -> bytes:
-        """What came, in the clear: nothing until hands are shaken."""
+        """Decrypt received octets: empty until the handshake is complete."""
         assert self.transport is not None and self._server.tls is not None
         was_shaken = channel.is_shaken
         try:
@@ -447,7 +447,7 @@ class _Serving(_Connection):
         except KeysError as error:
             raise WireError(HANDSHAKE, str(error)) from None
         finally:
-            self.transport.write(channel.outgoing())  # also why it failed
+            self.transport.write(channel.outgoing())  # also the reason, if it failed
         if channel.is_over:
             self.close()
         return clear
@@ -491,7 +491,7 @@ class _Serving(_Connection):
             self._begin(outcome)
 
     def _begin(self, invocation: ServantCall) -> None:
-        token = CALLER.set(self.peer)  # a task that is created below has it, too
+        token = CALLER.set(self.peer)  # a task that is created below inherits it
         try:
             result = invocation.call()
             if inspect.isawaitable(result):
@@ -512,7 +512,7 @@ class _Serving(_Connection):
             self._tasks[request_id] = task
 
     async def _finish(self, invocation: ServantCall, result: Awaitable[Any]) -> None:
-        """What takes its time. It goes on when the client is gone: it was asked for."""
+        """Await a method that is a coroutine, and reply. It goes on if the connection is lost: the client has asked for it."""
         request_id = invocation.exchange.request.request_id
         task = asyncio.current_task()
         assert task is not None
@@ -536,13 +536,13 @@ class _Serving(_Connection):
 
 
 def is_cancelled() -> bool:
-    """Whether the task that runs was cancelled. If not, a CancelledError is of something that a servant waited for."""
+    """Whether the current task was cancelled. If not, a CancelledError comes from something that a servant awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _failed(invocation: ServantCall, error: BaseException) -> bytes | None:
-    """The reply; what nobody declared is logged here, since the client sees little of it."""
+    """The reply for an exception. Undeclared ones are logged here, since the client sees little of them."""
     if not isinstance(error, UserException | SystemException | ForwardRequest):
         report("orb.failed", "%s failed", invocation.called.where, error=error)
     return invocation.failed(error)
@@ -567,7 +567,7 @@ class _Calling(_Connection):
         self.ended = self.loop.create_future()
 
     def next_id(self) -> int:
-        """A number that no request under way has."""
+        """A request id that no request under way has."""
         while True:
             self._number = self._number % REQUEST_ID_MAX + 1
             if self._number not in self.waiting:
@@ -621,11 +621,11 @@ class _Calling(_Connection):
             await future
 
     def shut(self) -> None:
-        """We need it no longer."""
+        """Close the connection, since we do not need it any more."""
         self._end(SystemException("COMM_FAILURE", "this side was closed"), CloseConnection())
 
     def _end(self, reason: Exception, message: giop.GiopMessage | None = None) -> None:
-        """Nothing more comes; whoever waits learns why."""
+        """End the connection: requests that wait for replies fail with `reason`."""
         if self.gone is not None:
             return
         self.gone = reason
@@ -659,16 +659,12 @@ class Client:
         return len(self._connections)
 
     async def call(self, address: Endpoint, make: Callable[[int], bytes]) -> Decoded:
-        """Send the request that `make` writes under a number, and wait for its answer.
+        """Send the request that `make` encodes with a request id, and wait for its reply.
 
-        If the caller is cancelled, the server is told that nobody waits any more.
+        If the caller is cancelled, the server gets a CancelRequest.
         """
-        why: Exception = NotBegun()
         for _ in range(BEGUN_AGAIN_MAX):
             connection = await self._connected(address)
-            if connection.gone is not None:
-                why = connection.gone
-                continue
             request_id = connection.next_id()
             data = make(request_id)
             future: asyncio.Future[Decoded] = connection.loop.create_future()
@@ -682,9 +678,7 @@ class Client:
                 if connection.waiting.pop(request_id, None) is not None:
                     connection.write(giop.encode(CancelRequest(request_id), minor=data[5]))
                 raise
-        if not isinstance(why, NotBegun):
-            raise why
-        raise _broken(address, "it keeps closing the connection", completed="no")
+        raise _kept_closing(address)
 
     async def send(self, address: Endpoint, make: Callable[[int], bytes]) -> None:
         """Send a oneway request."""
@@ -692,7 +686,7 @@ class Client:
         connection.write(make(connection.next_id()))
 
     async def close(self) -> None:
-        """Close all connections; whoever still waits gets an exception."""
+        """Close all connections; calls that still wait raise."""
         tasks = list(self._connecting.values())
         for task in tasks:
             task.cancel()
@@ -701,19 +695,30 @@ class Client:
         connections = list(self._connections.values())
         for connection in connections:
             connection.shut()
-        await asyncio.sleep(0)  # The transports get the turn they close in.
+        await asyncio.sleep(0)  # The transports close in the next pass of the event loop.
         farewells = [each.ended for each in connections if each.address.tls]
-        if farewells:  # TLS waits for the other side to say goodbye, too.
+        if farewells:  # TLS waits for the server to close the session, too.
             await asyncio.wait(farewells, timeout=FAREWELL_SECONDS)
             for connection in connections:
                 connection.abort()
 
     def forget(self, connection: _Calling) -> None:
-        """It is of no more use."""
+        """Do not use this connection for further requests."""
         if self._connections.get(connection.address) is connection:
             del self._connections[connection.address]
 
     async def _connected(self, address: Endpoint) -> _Calling:
+        """Return a connection to `address` that has not ended and whose server reads: it may end while we wait for that."""
+        for _ in range(BEGUN_AGAIN_MAX):
+            connection = await self._opened(address)
+            if connection.blocked is not None:
+                await connection.writable()
+            if connection.gone is None:
+                return connection
+        assert connection.gone is not None
+        raise _kept_closing(address) if isinstance(connection.gone, NotBegun) else connection.gone
+
+    async def _opened(self, address: Endpoint) -> _Calling:
         connection = self._connections.get(address)
         if connection is None:
             task = self._connecting.get(address)
@@ -725,17 +730,15 @@ class Client:
                 connection = await asyncio.shield(task)
             except asyncio.CancelledError:
                 if not task.cancelled():
-                    raise  # We are given up; others may want the connection.
+                    raise  # Our caller was cancelled; others may want the connection.
                 raise SystemException("COMM_FAILURE", "this side was closed", completed="no") from None
         connection.used = connection.loop.time()
-        if connection.blocked is not None:
-            await connection.writable()
         return connection
 
     def _no_longer_connecting(self, address: Endpoint, task: asyncio.Task[_Calling]) -> None:
         del self._connecting[address]
         if not task.cancelled():
-            task.exception()  # Those who wanted the connection may have given up before it failed.
+            task.exception()  # Retrieve it: all callers may have been cancelled before the attempt failed.
 
     async def _connect(self, address: Endpoint) -> _Calling:
         self._make_room(self._connections.values())
@@ -774,7 +777,7 @@ class Client:
         return connection
 
     def _make_room(self, connections: Iterable[_Calling]) -> None:
-        """At the bound, the connection unused for longest goes, if any is unused."""
+        """At the bound, close the connection unused for longest; NO_RESOURCES if all are in use."""
         if len(self._connections) >= self.limits.connections_max:
             idle = [each for each in connections if not each.waiting]
             if not idle:
@@ -786,15 +789,19 @@ def _broken(address: Endpoint, why: str, completed: str = "maybe") -> SystemExce
     return SystemException("COMM_FAILURE", f"{address} is gone: {why}", completed=completed)
 
 
+def _kept_closing(address: Endpoint) -> SystemException:
+    return _broken(address, "it keeps closing the connection", completed="no")
+
+
 def _reason(error: OSError | ValueError) -> str:
-    """In the words of the system; a ValueError is about a host that cannot be one."""
+    """The error in the words of the operating system; a ValueError means that there can be no such host name."""
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return "there can be no host of that name" if isinstance(error, ValueError) else str(error)
 
 
 async def answered_within(work: Awaitable[Any], seconds: float | None, what: str) -> Any:
-    """The outcome, or TIMEOUT once the deadline has passed. The work is then cancelled."""
+    """Await `work`; once the deadline has passed, cancel it and raise TIMEOUT."""
     try:
         async with asyncio.timeout(seconds):
             return await work

@@ -10,7 +10,8 @@ exception that the interface declares, or with a `SystemException` that says wha
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from ssl import SSLContext
@@ -129,7 +130,7 @@ class Orb:
         return Reference(interface_of(servant).repository_id, (encode_iiop(where),))
 
     def _where(self, key: bytes) -> Iiop:
-        """The way to an object of ours."""
+        """The way to an object of this process."""
         components: tuple[Tagged, ...] = (code_set_component(),)
         if self.tls is None:
             return Iiop(self.published, self.port, key, components=components)
@@ -186,7 +187,7 @@ class Orb:
         raise NotAGroupObject("This reference does not say where the group is reached by multicast.")
 
     async def settled(self) -> None:
-        """Until channels are open and closed as memberships want it."""
+        """Wait until the channels that memberships need are open, and all others closed."""
         while self._following:
             await asyncio.wait(self._following)
 
@@ -225,10 +226,8 @@ class Orb:
 
     async def _carry_out(self, call: OutgoingCall) -> Any:
         while True:
-            try:
+            with _decoding_references():
                 way = ways(call.reference, oneway=call.oneway)
-            except WireError as error:
-                raise SystemException("INV_OBJREF", str(error), completed="no") from None
             if isinstance(way, Uipmc):
                 return await self._multicast(call, way)
             outcome = await self._first_reached(call, way)
@@ -236,11 +235,11 @@ class Orb:
                 return outcome.value
 
     async def _first_reached(self, call: OutgoingCall, found: tuple[Iiop, ...]) -> Answered | None:
-        """Try one way after the other, as long as nobody was there to begin with the request."""
+        """Try one way after the other, as long as no server was reached that could have begun the request."""
         for last, way in enumerate(found, 1 - len(found)):
-            make = call.writer(way, little=self._little)
             try:
-                endpoint = self._endpoint(way)
+                with _decoding_references():
+                    endpoint, make = self._endpoint(way), call.writer(way, little=self._little)
                 if call.oneway:
                     await self.client.send(endpoint, make)
                     return Answered(None)
@@ -251,7 +250,7 @@ class Orb:
         raise AssertionError("a reference without profiles was refused before")
 
     def _endpoint(self, way: Iiop) -> Endpoint:
-        """Where to connect to. Nothing is called in the clear by an Orb that has TLS, whatever a reference says."""
+        """Where to connect to. An Orb with TLS makes no unencrypted calls, whatever a reference says."""
         if self.tls is None:
             if way.port:
                 return Endpoint(way.host, way.port)
@@ -266,11 +265,13 @@ class Orb:
 
     async def _multicast(self, call: OutgoingCall, way: Uipmc) -> None:
         self._request_number = self._request_number % REQUEST_ID_MAX + 1
-        await self.channels.send(way, call.writer(way, little=self._little)(self._request_number))
+        with _decoding_references():
+            make = call.writer(way, little=self._little)
+        await self.channels.send(way, make(self._request_number))
 
 
 class OrbProxy:
-    """The methods of an interface, called somewhere else. Made by `Orb.proxy`."""
+    """The methods of an interface, called on a remote object. Made by `Orb.proxy`."""
 
     def __init__(
         self, orb: Orb, declared: IdlInterface, reference: Reference, deadline: float | None
@@ -297,13 +298,22 @@ async def _call(proxy: OrbProxy, called: Operation, /, *arguments: Any, **named:
         return await proxy._orb._invoke(call, proxy._deadline)
     finally:
         if call.moved is not None:
-            proxy.__reference__ = call.moved  # for good, whatever became of this request there
+            proxy.__reference__ = call.moved  # permanently, whatever the outcome of this request
 
 
 def within(proxy: T, seconds: float) -> T:
-    """The same proxy with another deadline; with 0, nothing is waited for."""
+    """The same proxy with another deadline; with 0, a call does not wait at all."""
     assert isinstance(proxy, OrbProxy)
     return cast(T, OrbProxy(proxy._orb, proxy._declared, proxy.__reference__, _checked(seconds)))
+
+
+@contextmanager
+def _decoding_references() -> Iterator[None]:
+    """Whatever cannot be decoded is a damaged profile or component of the reference that is called."""
+    try:
+        yield
+    except WireError as error:
+        raise SystemException("INV_OBJREF", str(error), completed="no") from None
 
 
 def _checked(deadline: Any) -> float | None:
