@@ -5,8 +5,9 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.view import Member
 from inga.recipes import Options
-from inga.session.door import ASKS_WITHIN, FORMER_MAX, REFUSED_MAX, Door
+from inga.session.door import ASKS_WITHIN, FORMER_MAX, REFUSED_MAX, SPEAKS_FOR, Door
 from inga.session.newcomer import NOBODY, Newcomer
+from inga.session.presence import Presence
 from inga.sim import Sim
 from inga.stack.stack import Stack
 from inga.wire.packet import OUTSIDE
@@ -26,6 +27,10 @@ def door_of(town: Town, name: str = "alice") -> Door:
 
 def hello(**more: object) -> bytes:
     return worded(NOBODY, OUTSIDE, "hello", **{**HELLO, **more})
+
+
+def alice_presence(town: Town) -> Presence:
+    return town.session("alice").presence
 
 
 def is_member(town: Town, place: str) -> bool:
@@ -85,6 +90,64 @@ def test_a_name_that_is_taken_is_refused_and_its_member_stays(name: str) -> None
     town.crash("elsewhere")
     town.check("vector", *ABC)
     assert len(town.views("bob")) == 0, "for nothing the view was closed"
+
+
+def test_late_packets_of_a_dead_process_do_not_keep_its_successor_out() -> None:
+    """They were on their way, or somebody sends now what was lost then. Only an answer to a question asked now shows that it lives."""
+    town = listening()
+    late: list[Copy] = []
+
+    def keep(copy: Copy) -> bool:
+        is_late = copy.source == "bob" and copy.target == "alice"
+        late.extend([copy] * is_late)
+        return is_late
+
+    alice = town.member("alice")
+    town.session("cathy").presence.ask_whether_here(1)
+    town.turn("cathy")
+    town.wait(0.4, keep)  # `alive`, among others
+    answers = [copy for copy in town.log if copy.do == "here" and copy.source == "bob"]
+    assert late and answers
+    town.crash("bob")
+    newcomer = town.knock("bob")
+    while ("bob", 1) not in alice_presence(town)._challenges:
+        town.wait(0.001)
+    before = alice.heard[1]
+    for copy in (*late, *answers):
+        town.inject("alice", copy.data, source="bob")
+    assert alice.heard[1] == town.now > before and ("bob", 1) in alice_presence(town)._challenges
+    town.wait(2.0)
+    assert newcomer.refused is None and is_member(town, "bob")
+    town.check("fifo", "alice", "cathy", "bob")
+
+
+def test_a_member_that_speaks_and_cannot_be_asked_keeps_its_name() -> None:
+    town = listening()
+    newcomer = town.knock("bob", place="elsewhere")
+
+    def lose(copy: Copy) -> bool:
+        return copy.do == "here" and copy.target == "bob"
+
+    town.wait(SPEAKS_FOR - 0.1, lose)
+    assert newcomer.refused is None and town.names("alice") == ABC
+    town.wait(1.0, lose)
+    assert str(newcomer.refused) == "'bob' cannot join: there is a member 'bob' already"
+    town.crash("elsewhere")
+    town.check("fifo", *ABC)
+
+
+def test_what_a_member_has_answered_in_one_view_is_forgotten_in_the_next() -> None:
+    town = listening()
+    presence = alice_presence(town)
+    town.knock("bob", place="elsewhere")
+    town.wait(0.5)
+    town.crash("elsewhere")
+    assert presence._answered.keys() == {("bob", 1)} and not presence._challenges
+    presence.ask_whether_here(2)
+    town.knock("dave")
+    town.wait(1.0)
+    assert town.names("alice") == (*ABC, "dave")
+    assert not presence._answered and not presence._challenges
 
 
 def test_two_of_one_name_in_one_turn() -> None:

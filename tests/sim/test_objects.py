@@ -11,6 +11,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import RemoteError, UsageError
 from inga.model.view import View
 from inga.obg import Abort, InvocationAborted, ObjectClass, method
+from inga.objects import failures, links
 from inga.objects.hosted import REMEMBERED_MAX
 from inga.objects.layer import HELD_MAX
 from inga.objects.links import Links
@@ -613,3 +614,73 @@ def test_who_is_waited_for_is_told_to_a_person(order: str, over: str) -> None:
     assert 0 < stack.held <= HELD_MAX and stack.chain.awaited() == {0, 1}
     assert any(text.startswith("delivery has waited 5 s for alice") and "bob" in text for text in notices)
     assert ticks < 200, "what brings nothing is repeated more and more rarely"
+
+
+# Messages that come far ahead
+
+
+def burst(calls: int) -> Any:
+    async def body(ctx: Any) -> None:
+        await ctx.pause(0.2)
+        for _ in range(calls):
+            ctx.oneway("hits", "inc")
+
+    return body
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("over", OVER)
+def test_calls_of_one_who_has_removed_more_members_are_all_kept(
+    over: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a while bob does not hear what cathy has of dave, who is gone, and alice, who does, goes on calling."""
+    monkeypatch.setattr(failures, "AHEAD_MAX", 10)
+    sim = Sim(
+        "alice",
+        "bob",
+        "cathy",
+        "dave",
+        order="object",
+        seed=1,
+        objects={"hits": (Counter, ["bob", "cathy"])},
+        options=Options(protocol={"over": over}, detect=1.0),
+        record=False,
+    )
+    for site in sim.sites:
+        site.call("hits", "inc", 0)
+    sim.run(until=1.0)
+    root = sim["alice"].begin(burst(100))
+    sim.network.cut.add((sim["cathy"].index, sim["bob"].index))
+    sim["dave"].leave()
+    sim.run(until=sim.now + 0.6)
+    assert len(sim["bob"].objects.host.engine.failures._ahead) >= 10, "or it shows nothing"
+    sim.network.heal()
+    sim.run(until=sim.now + 20.0)
+    assert root.done and root.error is None
+    assert [sim[name].state("hits") for name in ("bob", "cathy")] == [100, 100]
+    shown = sim["alice"].call("hits", "show", answers="all")
+    sim.run(until=sim.now + 20.0)
+    assert shown.done and shown.result == [100, 100]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("over", OVER)
+def test_calls_far_beyond_a_lost_one_are_all_taken(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "AHEAD_MAX", 10)
+    sim = Sim(
+        "alice",
+        "bob",
+        order="object",
+        seed=1,
+        objects={"hits": (Counter, ["bob"])},
+        options=Options(protocol={"over": over}),
+        record=False,
+    )
+    sim.network.cut.add((sim["alice"].index, sim["bob"].index))
+    sim["alice"].oneway("hits", "inc")
+    sim.network.heal()
+    for _ in range(20):
+        sim["alice"].oneway("hits", "inc")
+    shown = sim["alice"].call("hits", "show")
+    sim.run(until=60.0)
+    assert shown.done and shown.result == 21 == sim["bob"].state("hits")

@@ -22,7 +22,8 @@ from inga.objects.local import Local
 from inga.objects.speech import Speech
 
 AHEAD_MAX = 1 << 16
-"""The most messages that are kept from members that have removed more members than we have."""
+"""The most messages that are kept from members that have removed more members than we have. Any further one is dropped; it is not
+acknowledged, so its sender sends it again. Over a layer that repairs, the message was acknowledged below, and all are kept."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -68,11 +69,11 @@ class Failures:
         self._try_install()
 
     def is_ahead(self, message: Message) -> bool:
-        """Whether a message may depend on messages of suspects that have not been flushed yet. It is kept until these are here;
-        beyond `AHEAD_MAX` it is dropped, and repaired later."""
-        if message.view <= self._local.gone:
+        """Whether a message may depend on messages of suspects that have not been flushed yet. It is kept until these are here."""
+        local = self._local
+        if message.view <= local.gone:
             return False
-        if len(self._ahead) < AHEAD_MAX:
+        if local.options.reliable or len(self._ahead) < AHEAD_MAX:
             self._ahead.append(message)
         return True
 

@@ -39,7 +39,8 @@ REPAIRS_MAX = 64
 them. The member requests the rest again."""
 
 AHEAD_MAX = 1 << 16
-"""How far beyond the next expected number a message is accepted; any further one is dropped, and repaired later."""
+"""How far beyond the next expected number a message is accepted. Any further one is dropped; it is not acknowledged, so its sender sends it
+again. Over a layer that repairs, the message was acknowledged below: all are accepted, and that layer's window is the bound."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -198,7 +199,9 @@ class Links:
                 number = number_of
                 break
         peer.owed = self.stirred = True
-        if number < peer.expected or number in peer.early or number >= peer.expected + AHEAD_MAX:
+        if number < peer.expected or number in peer.early:
+            return False
+        if number >= peer.expected + AHEAD_MAX and not self.options.reliable:
             return False
         self._progress(peer)
         if number == peer.expected:

@@ -28,6 +28,9 @@ FORMER_MAX = 256
 ASKS_WITHIN = 2.0
 """Seconds after which a newcomer that does not ask again has given up: many times the pause between two of its requests."""
 
+SPEAKS_FOR = 5.0
+"""Seconds after which a member that sends, but does not answer whether it is here, counts as present: our questions may not reach it."""
+
 PART_WITHIN = 0.3
 """Seconds within which all members of a dissolved part have asked for admission: they begin at the same moment."""
 
@@ -178,14 +181,15 @@ class Door:
             return f"a name has 1 to {NAME_MAX} characters"
         if newcomer.name in stack.view.names:
             member = stack.view.names.index(newcomer.name)
-            silence = self._session.silence
+            silence, presence = self._session.silence, self._session.presence
             # If our process was stopped since, the times at which members were heard were moved by as much; so is this one.
             since = caller.since + silence.forgiven - caller.forgiven
-            has_spoken = stack.heard[member] > since and silence.has_spoken(member)
-            if member == stack.me or (member in stack.peers and has_spoken):
+            speaks = stack.heard[member] > since + SPEAKS_FOR and silence.has_spoken(member)
+            is_here = speaks or presence.has_answered(member, caller.since)
+            if member == stack.me or (member in stack.peers and is_here):
                 return f"there is a member {newcomer.name!r} already"
             if member in stack.peers:  # it may have failed, and the newcomer be its next incarnation
-                self._session.presence.ask_whether_here(member)
+                presence.ask_whether_here(member)
         elif len(stack.view) - len(stack.left) >= MEMBERS_MAX:
             return f"it has {MEMBERS_MAX} members, and no group has more"
         return None if self._accepts is None else self._accepts(newcomer)

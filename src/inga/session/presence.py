@@ -35,6 +35,9 @@ GOODBYES_MAX = 64
 NAMES_MAX = 64
 """Members that are listed in a greeting; larger groups only give their number."""
 
+CHALLENGES = 1 << 30
+"""How many numbers there are that a member may be asked to repeat."""
+
 DIFFERENCES_MAX = 64
 """Differences that are reported to a person; there may be any number of strangers."""
 
@@ -56,6 +59,9 @@ class Presence:
         self.early: list[Told] = []  # goodbyes in the next view, which is not installed here yet
         # The birth of the process that is each member, where it was told.
         self._births: dict[tuple[str, int], int] = {}
+        # Of members that were asked whether they are here: the number that each has to repeat, and when each did so last.
+        self._challenges: dict[tuple[str, int], int] = {}
+        self._answered: dict[tuple[str, int], float] = {}
         self._introduced: set[int] = set()  # members whose greetings have brought the data that layers need
         self._told: set[tuple[str, str]] = set()  # differences that were reported to a person
 
@@ -78,6 +84,7 @@ class Presence:
         self._introduced.clear()
         here = {person.identity for person in self._session.stack.view.members}
         self._births = {identity: birth for identity, birth in self._births.items() if identity in here}
+        self._challenges, self._answered = {}, {}
         if self.greets and self._unmet() and self.wake == NEVER:
             self._greeting.reset()
             self.wake = self._session.stack.now
@@ -116,8 +123,17 @@ class Presence:
         session.say_outside(None, "who", people=asked)
 
     def ask_whether_here(self, member: int) -> None:
-        """Ask for an answer at the member's address, since a newcomer has its name."""
-        self._session.say_outside(member, "here", **self._ourselves(asks=True))
+        """Ask a member for an answer, since a newcomer has its name. The answer repeats a random number: other packets of the member may
+        have been on their way when its process died, or were recorded by somebody who sends them now."""
+        stack = self._session.stack
+        number = self._challenges.setdefault(
+            stack.view.members[member].identity, 1 + int(stack.rng.random() * CHALLENGES)
+        )
+        self._session.say_outside(member, "here", **self._ourselves(asks=True), number=number)
+
+    def has_answered(self, member: int, since: float) -> bool:
+        """Whether a member has answered since then that it is here."""
+        return self._answered.get(self._session.stack.view.members[member].identity, since) > since
 
     # Control messages of others
 
@@ -130,7 +146,7 @@ class Presence:
             if told.flag("asks"):
                 self._session.answer(packet.where, "here", **self._ourselves(asks=False))
             return
-        person = Member(name, told.number("incarnation"))
+        person, number = Member(name, told.number("incarnation")), told.number("number", 0)
         if person.identity == stack.member.identity:
             return  # our own greeting
         member, birth = stack.view.index(person), told.number("birth")
@@ -152,7 +168,11 @@ class Presence:
         self._introduced.add(member)
         self._session.got_to_know(packet, told)
         if told.flag("asks"):
-            self._session.say_outside(packet.src, "here", **self._ourselves(asks=False))
+            again = {"number": number} if number else {}
+            self._session.say_outside(packet.src, "here", **self._ourselves(asks=False), **again)
+        elif number and self._challenges.get(person.identity) == number:
+            del self._challenges[person.identity]
+            self._answered[person.identity] = stack.now
 
     def _is_the_one(self, person: Member, member: int, birth: int) -> bool:
         """Whether the greeting is of the process that we know by that name, which is the first one that greets."""

@@ -92,7 +92,8 @@ class Belongings:
         self._history = history
         self._held: dict[int, _Held] = {}  # by site
         self._seen: dict[str, list[_Seen]] = {}  # by view
-        self._without: list[tuple[str, View]] = []  # newcomers that began without a state, and at which view
+        # Newcomers that began without a state, at which view, and the members of it that were still present then.
+        self._without: list[tuple[str, View, set[str]]] = []
         self._told: list[tuple[View, _Seen, float]] = []  # last messages: at which view, which, when
         self._lines = count(1)
         self._faults: list[_Found] = []
@@ -167,8 +168,9 @@ class Belongings:
             held.line, held.given, held.start = next(self._lines), [], mark
             held.came_in = site.stack.view.number
             assert site.states is not None and site.states.transfer.incoming is not None
-            if len(site.stack.view) > 1:
-                self._without.append((site.name, site.states.transfer.incoming.cut))
+            cut = site.states.transfer.incoming.cut
+            present = {each.name for each in site.stack.view.members if cut.index(each) is not None}
+            self._without.append((site.name, cut, present))
         elif how == "took" and self._history is not None:
             replayed = site.taken[held.mark :]
             while replayed and not replayed[0].replayed:
@@ -211,9 +213,9 @@ class Belongings:
             yield from self._compared(where, seen)
         for told in self._told:
             yield from self._untold(*told)
-        for name, view in self._without:
+        for name, view, present in self._without:
             for each in self._seen.get(view.text, []):
-                if each.line == 0 and each.name not in self._refused:
+                if each.line == 0 and each.name in present - self._refused:
                     yield "state: missing", f"{name} began without the state that {each.name} had"
 
     def _compared(self, where: str, seen: list[_Seen]) -> Iterator[_Found]:

@@ -99,8 +99,11 @@ def judge(plan: Plan) -> list[Finding]:
         if not found:
             found = _speak(sim, bounds) or _rest(sim, sim.now, " again", bounds)
         sim.finish()
-        has_lost_majority = _has_lost_majority(sim)
-        if not found and not has_lost_majority:
+        is_apart = not _is_connected(sim, plan)
+        is_hopeless = is_apart or _has_lost_majority(sim)
+        if is_apart:
+            found = []
+        elif not found and not is_hopeless:
             found = _idle(sim, plan, bounds)
         return [
             *_broken(sim),
@@ -108,10 +111,10 @@ def judge(plan: Plan) -> list[Finding]:
             *(() if plan.detect is not None else _excluded(sim)),
             *_split(sim, plan),
             *found,
-            *(() if has_lost_majority else _receipts(sim)),
-            *(() if found or has_lost_majority else _applications(sim)),
+            *(() if is_hopeless else _receipts(sim)),
+            *(() if found or is_hopeless else _applications(sim)),
             *_pressure(sim, plan),
-            *(() if found or has_lost_majority else _memory(sim, plan, bounds)),
+            *(() if found or is_hopeless else _memory(sim, plan, bounds)),
         ]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
@@ -235,6 +238,23 @@ def _parted(sim: Sim) -> list[Finding]:
             text = f"{site.name} is in view {view.number} of {', '.join(view.names)}; here are {names}"
             return [Finding("stuck: view", text)]
     return []
+
+
+def _is_connected(sim: Sim, plan: Plan) -> bool:
+    """Whether datagrams of each present process can reach every other one, if need be by way of others. The member that heard two
+    which do not hear each other may have been excluded for its silence."""
+    present = [site.index for site in sim.sites if not site.has_left]
+    cut = set(plan.severed)
+    for start in present if cut else []:
+        reached, frontier = {start}, [start]
+        while frontier:
+            source = frontier.pop()
+            found = [each for each in present if each not in reached and (source, each) not in cut]
+            reached.update(found)
+            frontier += found
+        if len(reached) < len(present):
+            return False
+    return True
 
 
 def _has_lost_majority(sim: Sim) -> bool:

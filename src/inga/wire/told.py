@@ -60,8 +60,10 @@ class Told:
         """Name and incarnation of the process that the message is about."""
         return self.text("name"), self.number("incarnation")
 
-    def number(self, key: str) -> int:
-        """A number from 0 to `COUNT_MAX`."""
+    def number(self, key: str, otherwise: int | None = None) -> int:
+        """A number from 0 to `COUNT_MAX`. `otherwise`: the default if the field is missing."""
+        if otherwise is not None and key not in self._content:
+            return otherwise
         return _number(self._get(key))
 
     def large(self, key: str) -> int:
