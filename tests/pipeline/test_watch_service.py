@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from inga.certify.verdict import Certificate
 from inga.cli import webhook
 from inga.lab.traces import TraceRecipe, make
 from inga.pipeline import remembering, watching
@@ -105,6 +106,48 @@ def test_what_did_not_arrive_is_told_again_under_the_same_name(tmp_path: Path) -
     teller.hear(None)
     teller.hear(None)
     assert len(heard) == 2 and len(set(heard)) == 1
+
+
+@pytest.mark.parametrize("failures", [0, 1, watching.LAST_TRIES, watching.LAST_TRIES + 1])
+def test_what_the_last_look_has_found_is_told_whatever_happens(tmp_path: Path, failures: int) -> None:
+    """Again for a while, and then by the next one."""
+    trace, heard = disordered(tmp_path), []
+    trace.finish()
+
+    def announce(notice: NewViolations) -> bool:
+        heard.append(notice.name)
+        return len(heard) > failures
+
+    def watch() -> Certificate:
+        return watching.watch_trace(
+            str(trace.target), ["causal"], poll=0.001, checkpoint=str(tmp_path / "memory"), master=None,
+            until_complete=True, announce=announce,
+        )  # fmt: skip
+
+    verdict = watch()
+    assert verdict.verdict == "fail" and len(heard) == 1 + min(failures, watching.LAST_TRIES)
+    assert watch().checks == verdict.checks
+    assert len(heard) == 1 + failures and len(set(heard)) == 1
+    watch()
+    assert len(heard) == 1 + failures
+
+
+def test_a_watcher_that_is_killed_before_it_tells_of_the_end_tells_then(tmp_path: Path) -> None:
+    trace, heard = disordered(tmp_path), []
+    trace.finish()
+
+    def killed(notice: NewViolations) -> bool:
+        raise KeyboardInterrupt
+
+    def announce(notice: NewViolations) -> bool:
+        heard.append(notice)
+        return True
+
+    told: dict[str, Any] = {"checkpoint": str(tmp_path / "memory"), "master": None}
+    with pytest.raises(KeyboardInterrupt):
+        watching.watch_trace(str(trace.target), ["causal"], announce=killed, **told)
+    watching.watch_trace(str(trace.target), ["causal"], announce=announce, **told)
+    assert len(heard) == 1
 
 
 def test_files_of_a_checkpoint_are_made_one_now_and_then(

@@ -238,10 +238,10 @@ class Memory:
             content = {"told": self.told, "examples": self._examples}
             _put(self.directory / "told.json", json.dumps(content).encode())
 
-    def end(self, verdict: Certificate) -> None:
-        self.verdict = verdict
+    def end(self) -> None:
+        """Record the verdict in the checkpoint, once all its violations were reported: a watcher that finds it there reports nothing more."""
         if self.directory is not None:
-            _put(self.directory / "verdict.pickle", pickle.dumps(verdict))
+            _put(self.directory / "verdict.pickle", pickle.dumps(self.verdict))
 
     def _load(self, directory: Path) -> None:
         try:

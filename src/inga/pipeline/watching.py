@@ -30,6 +30,7 @@ from inga.pipeline.storage import File, StoredTrace, is_remote, open_trace
 
 GROWTH = 1.5  # of the trace, after which messages in flight are compared again
 EXAMPLES_MAX = 200  # violations of a check among which new ones are searched
+LAST_TRIES = 5  # repetitions of an announcement that failed, once nothing is left to look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Watch:
         certificate = (self._certify_all if finished else self._certify_growing)(source, judged, shown)
         self.behind = None if since is None else max(time() - since, 0.0)
         if finished:
-            self.memory.end(certificate)
+            self.memory.verdict = certificate
             return certificate
         if certificate.verdict == FAIL:
             self.violated = self.violated or certificate
@@ -207,7 +208,8 @@ def watch_trace(
     """Look at a trace every `poll` seconds until it is complete, or a violation is found.
 
     With `until_complete` a violation does not end it. `tell` is called after every look that found something new, `announce` with
-    every new violation, once: if it returns False, it is called again after the next look. With neither session nor master the
+    every new violation, once: if it returns False, it is called again after the next look, and a few times after the last one.
+    Violations that could not be announced even then are announced by the next watcher with that checkpoint. With neither session nor master the
     work is done in this process, without Spark.
     """
     started = perf_counter()
@@ -242,8 +244,10 @@ def _keep_looking(
             tell(Looked(certificate, watch.behind))
         teller.hear(certificate)
         if watch.violated is not None and not until_complete:
-            watch.memory.end(watch.violated)
+            watch.memory.verdict = watch.violated
         if watch.memory.verdict is not None:
+            if teller.finish(poll):
+                watch.memory.end()
             return watch.memory.verdict
         sleep(poll)
 
@@ -264,6 +268,15 @@ class _Teller:
             if self._announce(notice):
                 self._memory.tell(notice)
                 del self._left[check]
+
+    def finish(self, pause: float) -> bool:
+        """After the last look: repeat what could not be announced, with pauses. Whether all was announced."""
+        for _ in range(LAST_TRIES):
+            if not self._left:
+                break
+            sleep(pause)
+            self.hear(None)
+        return not self._left
 
 
 def open_trace_leniently(path: str) -> StoredTrace:
