@@ -1,6 +1,7 @@
 """Pages of experiments: tables that fit a screen, words that are explained, verdicts that say by what."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +15,10 @@ from inga.lab.evaluation import (
     page,
     spread,
 )
-from inga.lab.experiments import HOLDS, VERDICTS, Claim, Table
+from inga.lab.experiments import HOLDS, VERDICTS, Claim, Table, writing
 from inga.lab.papers.sources import SOURCES, source_of
 from inga.lab.terms import TERMS
+from inga.model.errors import UsageError
 
 
 def test_words_of_a_column_become_columns() -> None:
@@ -83,3 +85,15 @@ def test_letters_are_explained(name: str) -> None:
     told = " ".join(f"{term} {meaning}" for term, meaning in TERMS[name].items())
     used = {*re.findall(r"\b(?:[A-Z]\d|R|W|[kd]|Rm[ai][xn]|PDU|NACK)\b", words)}
     assert used <= {*re.findall(r"\w+", told)}, used - {*re.findall(r"\w+", told)}
+
+
+def test_a_directory_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    out = tmp_path / "file"
+    out.touch()
+    with (
+        pytest.raises(UsageError, match=rf"^{re.escape(str(out))} cannot be written to: Not a directory$"),
+        writing(out),
+    ):
+        (out / "page.html").write_text("")
+    with pytest.raises(ValueError), writing(out):
+        raise ValueError

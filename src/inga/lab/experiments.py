@@ -6,7 +6,8 @@ An experiment writes its pages and tables into `out`, and returns for each publi
 runs simulations on Spark also takes `master`, one that can do more if it has more time also `long`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
@@ -87,3 +88,12 @@ def find_experiment(name: str, **more: Any) -> Experiment:
         raise UsageError(f"no experiment {name!r}{suggest(name, EXPERIMENTS)}")
     run = import_module(EXPERIMENTS[name]).run
     return partial(run, **{each: more[each] for each in more if each in signature(run).parameters})
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """Report a directory that cannot be written to as what it is: an argument that does not work."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error

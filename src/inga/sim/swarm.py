@@ -669,7 +669,6 @@ class _Draw:
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
         if is_hasty and is_carried:
             tunings["size"] = 4  # in packets, which is how these orders count windows
-        tunings.pop("self_knowledge", None)  # alone, members with other values would wait for ever
         if (tunings.get("capacity") or people) < people:
             tunings["capacity"] = people  # at least a message of each member
         return Plan(

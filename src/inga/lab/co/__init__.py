@@ -25,9 +25,8 @@ from inga.lab.co.played import PlayedFigures, Task, simulate
 from inga.lab.co.sending import sending_table, sending_tasks, simulate_sending
 from inga.lab.co.services import services
 from inga.lab.co.theorems import theorems
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Claim, Outcome, Table
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, NOT_STATED, ROUGHLY, Claim, Outcome, Table, writing
 from inga.lab.simulations import simulate_all
-from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
 
 SIZES = (2, 3, 4, 5, 6, 7, 8)
@@ -61,10 +60,8 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
     }
     claims = judge(tables)
     page = out / "co.html"
-    try:
+    with writing(out):
         page.write_text(render(tables, claims), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
     return Outcome(claims, tables, describe(tables, claims), [page])
 
 

@@ -6,13 +6,12 @@ The experiment writes `ladder.html`, an introduction to vector time, and each of
 from pathlib import Path
 
 from inga.lab.bench import SayProgress
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Outcome, Table
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Outcome, Table, writing
 from inga.lab.ladder.page import render
 from inga.lab.ladder.played import Played, play
 from inga.lab.ladder.search import BOUNDS, QUICK_BOUNDS, smallest
 from inga.lab.ladder.text import tell
 from inga.lab.ladder.vectors import CHAPTERS
-from inga.model.errors import UsageError
 from inga.report.spacetime import draw
 
 SEARCHED = "none fifo scalar last-sender last-sender-own strict at-once-count tree own-copy vector".split()
@@ -29,13 +28,11 @@ def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
     for scheme in SEARCHED:
         searched.rows.append([scheme, *smallest(scheme, QUICK_BOUNDS if quick else BOUNDS)])
     page = out / "ladder.html"
-    try:
+    with writing(out):
         page.write_text(render(chapters, searched), encoding="utf-8")
         for each in played:
             for name, figure in each.files():
                 (out / name).write_text(draw(figure, alone=True) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
     return Outcome(
         [_claim(each) for each in played], _tables(played, searched), tell(chapters, searched), [page]
     )

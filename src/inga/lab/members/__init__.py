@@ -16,7 +16,7 @@ from typing import Any
 
 from inga.lab import evaluation
 from inga.lab.bench import SayProgress
-from inga.lab.experiments import Claim, Outcome, Table
+from inga.lab.experiments import Claim, Outcome, Table, writing
 from inga.lab.members.scenes import SCENES, LiveScene, act
 from inga.lab.members.start import MEMBERS, MeasuredStarts, measure_starts
 from inga.lab.members.trials import (
@@ -96,13 +96,11 @@ def run(
     page = out / "members.html"
     load = f"{RATE:g} sends or {CALL_RATE:g} calls a second each"
     lead = f"{MEMBERS} processes on one machine, {load}; detect={forgiven:g}."
-    try:
+    with writing(out):
         html = evaluation.page(
             TITLE, lead, claims, (), tables, CAPTIONS, heading="", claimed="What is promised"
         )
         page.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
     text = "\n".join(
         [*(f"{name}\n{_plain(table)}\n" for name, table in tables.items()), *evaluation.verdicts(claims)]
     )

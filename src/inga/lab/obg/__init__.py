@@ -24,7 +24,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from inga.lab.bench import SayProgress
-from inga.lab.experiments import Claim, Outcome, Table
+from inga.lab.experiments import Claim, Outcome, Table, writing
 from inga.lab.obg.causal import CausalSimulation
 from inga.lab.obg.claims import judge, judge_invoking, judge_paces
 from inga.lab.obg.load import MODELS, ORDERS, Load, LoadMeans
@@ -74,7 +74,8 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
     answers = simulate_all(simulate, tasks, progress, None if quick and master == LOCAL else master)
     tables, claims = conclude(dict(zip(tasks, answers, strict=True)))
     page = out / "obg.html"
-    page.write_text(render(tables, claims), encoding="utf-8")
+    with writing(out):
+        page.write_text(render(tables, claims), encoding="utf-8")
     return Outcome(claims, tables, describe(tables, claims), [page])
 
 

@@ -14,10 +14,9 @@ from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from inga.lab.bench import SayProgress
-from inga.lab.experiments import Claim, Outcome, Table, find_experiment
+from inga.lab.experiments import Claim, Outcome, Table, find_experiment, writing
 from inga.lab.papers.page import render
 from inga.lab.papers.sources import SOURCES, PaperSource
-from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
 from inga.trace.directory import whole_file
 
@@ -41,10 +40,8 @@ def run(
     digest = program_digest()
     found = [_examine(source, out, quick, progress, master, digest, fresh) for source in SOURCES]
     page = out / "all.html"
-    try:
+    with writing(out):
         page.write_text(render(found, quick=quick, version=digest[:12]), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
     claims = [
         Claim(f"{each.source.name}: {claim.id}", *_rest(claim))
         for each in found

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inga.lab.bench import SayProgress
-from inga.lab.experiments import Outcome, Table
+from inga.lab.experiments import Outcome, Table, writing
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, SideBySide, measure, narrow_path
 from inga.lab.remiop.omission import EXPERIMENTS, omission_table
@@ -22,7 +22,6 @@ from inga.lab.remiop.page import describe, render
 from inga.lab.remiop.slow import EXPERIMENT, QUICK, slow_table
 from inga.lab.remiop.trips import FAST_RATES, SLOW_RATES, Setup, Trip
 from inga.lab.remiop.virtual import simulate
-from inga.model.errors import UsageError
 
 SIZES = (1000, 10_000, 25_000, 50_000, 75_000, 100_000, 150_000)
 QUICK_SIZES = (1000, 50_000)
@@ -63,10 +62,8 @@ def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
     }
     claims = judge(free, narrow, careful, omission)
     page = out / "remiop.html"
-    try:
+    with writing(out):
         page.write_text(render(tables, claims, free, narrow, path.name, slow), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
     return Outcome(claims, tables, describe(tables, claims, path.name), [page])
 
 

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from inga.lab.bench import SayProgress
-from inga.lab.experiments import Outcome, Table
+from inga.lab.experiments import Outcome, Table, writing
 from inga.lab.sco.claims import (
     DELAYS,
     DESTINATIONS,
@@ -54,7 +54,8 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -
     tables = {"table1": realized(runs), "figure2": figure, **_tables(model, played)}
     claims = [*judge_levels(tables["table1"], figure), *judge(model)]
     page = out / "sco.html"
-    page.write_text(render(tables, claims), encoding="utf-8")
+    with writing(out):
+        page.write_text(render(tables, claims), encoding="utf-8")
     return Outcome(claims, tables, describe(tables, claims), [page])
 
 
