@@ -23,7 +23,7 @@ NO_BOUNDS = {
         corba.multicast.reported.HEARD corba.multicast.reported.SILENT layers.sco.layer.TWO_WAYS
         session.gathering.FRESH session.gathering.GATHER_MAX session.gathering.GRACE session.gathering.QUIET
         session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.silence.STANDS_IN_AFTER session.slow.AGAIN
-        session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
+        session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN session.door.SPEAKS_FOR
         session.door.ASKS_WITHIN session.porter.CARRIES_AFTER session.porter.CARRIES_EVERY session.porter.CARRIES_PARTS_EVERY session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
         session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.pieces.AGAIN session.pieces.AGAIN_MAX session.transfer.REFUSES_FOR session.handover.REMINDS session.handover.REMINDS_MAX objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
@@ -71,7 +71,7 @@ NO_BOUNDS = {
         layers.sequenced.SEQUENCER stack.native.UNKNOWN session.newcomer.NOBODY causality.inbox.NOBODY wire.vector.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST
         causality.inbox.RELEASED causality.inbox.HELD causality.inbox.DUPLICATE causality.inbox.FORGED
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
-        wire.packet.MAGIC wire.packet.SEALED_MAGIC wire.packet.VERSION wire.packet.VIEW_AT wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
+        session.presence.CHALLENGES wire.packet.MAGIC wire.packet.SEALED_MAGIC wire.packet.VERSION wire.packet.VIEW_AT wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
         wire.packet.ACK wire.packet.ROOM wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
         wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.COUNT wire.packet.LENT wire.packet.COVERED wire.packet.RIGHT
         wire.co.EXPECTED wire.co.RISES wire.co.CONFIRMED wire.co.RUNS
