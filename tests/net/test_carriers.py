@@ -210,13 +210,13 @@ def test_members_have_other_numbers_in_another_view(run: Run, party: Party) -> N
     async def main() -> None:
         async with party(3, via="udp") as (alice, bob, cathy):
             carrier, places = alice.carrier, alice.carrier._strangers
-            of_cathy = cathy.carrier._own.getsockname()
-            for look in range(100):
-                places.locate({1: bob.carrier._own.getsockname()}, look)
+            of_bob, of_cathy = bob.carrier._own.getsockname(), cathy.carrier._own.getsockname()
+            places.locate({1: of_bob}, 0.0)
+            places.note(of_bob, 1, 1000.0)
             await bob.close()
             await until(lambda: len(alice.view) == 2 and 1 in carrier.addresses)
             assert carrier.addresses[1] == of_cathy
             places.locate(carrier.addresses, 1000.0)
-            assert places.places == {of_cathy}
+            assert places.members == {f"127.0.0.1:{of_cathy[1]}"}
 
     run(main())

@@ -7,9 +7,10 @@ import pytest
 from inga.net import flood
 from inga.net.address import HostPort
 from inga.net.flood import (
-    CANDIDATES_MAX,
     EVERY,
+    MOVED_AFTER,
     NOISY_A_SECOND,
+    REMEMBERED_FOR,
     REMEMBERED_MAX,
     STRICT_FOR,
     USELESS_A_SECOND,
@@ -176,95 +177,93 @@ def test_a_view_that_is_over_is_of_no_use_and_the_one_in_force_is(scene: Scene) 
     assert scene.alice.senders.useless() == ({}, 0, 0)
 
 
+MEMBER, STRANGER = ("127.0.0.1", 7), ("127.0.0.1", 8)
+
+
+def places(senders: PlainSenders) -> set[HostPort]:
+    """Where members are."""
+    return {(host, int(port)) for host, port in (each.split(":") for each in senders.members)}
+
+
 def test_in_a_plain_group_all_that_comes_from_elsewhere_than_members_counts() -> None:
     """There nothing else tells what is of use: what a stranger repeats or makes up may well be accepted."""
     senders = PlainSenders()
     watch = FloodWatch(senders)
     watch.look(0.0)
-    senders.note(10 * FLOOD)
+    senders.note(STRANGER, 10 * FLOOD, 0.0)
     assert not watch.look(EVERY) and watch.strict is None  # nobody was met yet
-    senders.locate({1: ("127.0.0.1", 7)}, 2 * EVERY)
-    senders.note(FLOOD - 1)
+    senders.locate({1: MEMBER}, 2 * EVERY)
+    senders.note(STRANGER, FLOOD - 1, 2 * EVERY)
+    senders.note(MEMBER, FLOOD, 2 * EVERY)
     assert not watch.look(2 * EVERY)
-    senders.note(FLOOD)
+    senders.note(STRANGER, FLOOD, 3 * EVERY)
     assert watch.look(3 * EVERY)
     assert watch.strict == StrictRules(frozenset(["127.0.0.1:7"]), frozenset(), False, None)
-    senders.note(FLOOD // SAMPLE + 1)
+    senders.note(STRANGER, FLOOD // SAMPLE + 1, 4 * EVERY)
     assert not watch.look(4 * EVERY)
-    senders.locate({1: ("127.0.0.1", 7), 2: ("127.0.0.1", 8)}, 5 * EVERY)
+    senders.locate({1: MEMBER, 2: ("127.0.0.1", 9)}, 5 * EVERY)
     assert watch.look(5 * EVERY) and len(watch.strict.members) == 2
     assert watch.look(4 * EVERY + STRICT_FOR) and watch.strict is None
 
 
-MEMBER, STRANGER = ("127.0.0.1", 7), ("127.0.0.1", 8)
+def test_who_repeats_what_a_member_sends_is_not_taken_for_it_while_the_member_sends() -> None:
+    """However much of what it repeats is accepted; and it goes on to count as one that floods."""
+    senders = PlainSenders()
+    watch = FloodWatch(senders)
+    senders.locate({1: MEMBER}, 0.0)
+    watch.look(0.0)
+    for look in range(1, 1000):
+        now = look * EVERY
+        senders.note(MEMBER, 1, now - MOVED_AFTER + EVERY if look % 19 else now)
+        senders.note(STRANGER, FLOOD, now)
+        senders.locate({1: STRANGER}, now)
+        assert places(senders) == {MEMBER}
+        watch.look(now)
+        assert watch.strict is not None and watch.strict.members == {"127.0.0.1:7"}
 
 
-def places_after(seen: str, senders: PlainSenders | None = None, now: float = 0.0) -> frozenset[HostPort]:
-    """Places of members after looks at one, which is where it was (m), elsewhere (s), or nowhere that is known (-)."""
-    senders = PlainSenders() if senders is None else senders
-    for number, each in enumerate(seen):
-        address = {"m": MEMBER, "s": STRANGER}.get(each)
-        senders.locate({} if address is None else {1: address}, now + number * EVERY)
-    return senders.places
+def test_a_member_that_has_moved_is_found_when_nothing_has_come_from_where_it_was() -> None:
+    senders = PlainSenders()
+    senders.locate({1: MEMBER}, 0.0)
+    senders.note(MEMBER, 1, 3.0)
+    senders.locate({1: STRANGER}, 3.0 + MOVED_AFTER - 0.1)
+    assert places(senders) == {MEMBER}
+    senders.locate({1: STRANGER}, 3.0 + MOVED_AFTER)
+    assert places(senders) == {MEMBER, STRANGER}
+    senders.note(STRANGER, 1, 20.0)
+    senders.locate({1: MEMBER}, 20.0 + MOVED_AFTER - 0.1)  # back again, and not yet believed
+    senders.locate({1: MEMBER}, 20.0 + MOVED_AFTER)
+    senders.locate({}, 20.0 + MOVED_AFTER - 0.2 + REMEMBERED_FOR)
+    assert places(senders) == {MEMBER, STRANGER}
+    senders.locate({}, 20.0 + MOVED_AFTER + REMEMBERED_FOR)
+    assert places(senders) == {MEMBER}, "of which no packet was accepted of late, but it is where it was"
 
 
-def test_a_member_is_where_it_is_seen_most() -> None:
-    """One that repeats what a member sends has some of it accepted, where the kernel had no room for the original."""
-    assert places_after("") == frozenset()
-    assert (
-        places_after("m")
-        == places_after("mmms")
-        == places_after("mmsssss---mmmmmmm") - {STRANGER}
-        == {MEMBER}
-    )
-    assert places_after("m" * 40 + "mms" * 40) == places_after("m" * 40 + "mss" * 2 + "m" * 40) == {MEMBER}
-
-
-def test_a_member_that_has_moved_is_found_within_seconds() -> None:
-    """However long it was where it was before."""
-    for looks in (40, 400, 4000):
-        senders = PlainSenders()
-        assert places_after("m" * looks + "s" * 10, senders) == {MEMBER}
-        assert places_after("s" * 10, senders, (looks + 10) * EVERY) == {MEMBER, STRANGER}
-
-
-def test_a_place_counts_as_a_members_for_a_while_after_another_one() -> None:
-    """Whoever has most of its packets taken for a member's keeps out nothing of what the member sends, and is not remembered for
-    ever."""
+def test_a_place_counts_as_a_members_for_a_while_in_the_next_view() -> None:
+    """In which numbers are others. Whoever is taken for a member there keeps out nothing of what the member sends, and is not
+    remembered for ever."""
     senders = PlainSenders()
     senders.locate({1: MEMBER}, 0.0)
     senders.renumber()
     for now in (1.0, 59.9):
-        senders.locate({1: STRANGER}, now)
-        assert senders.places == {MEMBER, STRANGER}
-    senders.locate({1: STRANGER}, 60.0)
-    assert senders.places == {STRANGER}
+        senders.locate({2: STRANGER}, now)
+        assert places(senders) == {MEMBER, STRANGER}
+    senders.locate({2: STRANGER}, 60.0)
+    assert places(senders) == senders._heard.keys() == {STRANGER}
+
+
+@pytest.mark.parametrize("members", [1, 2 * REMEMBERED_MAX])
+def test_places_of_members_are_all_remembered_and_few_of_former_ones(members: int) -> None:
+    senders = PlainSenders()
     for port in range(9, 9 + 2 * REMEMBERED_MAX):
         senders.renumber()
         senders.locate({1: ("127.0.0.1", port)}, 61.0)
-    assert len(senders.places) == REMEMBERED_MAX and ("127.0.0.1", port) in senders.places
-
-
-def test_one_member_seen_at_many_places_is_remembered_at_few_and_found_where_it_moves_to() -> None:
-    senders = PlainSenders()
-    for turn in range(100):
-        for port in range(100, 100 + CANDIDATES_MAX):  # each is seen about as often as the others
-            senders.locate({1: ("127.0.0.1", port)}, turn)
-    assert all(often > 1 for often in senders._seen[1].values())
-    for look in range(30):
-        senders.locate({1: MEMBER}, 100 + look * EVERY)
-        assert len(senders._seen[1]) == CANDIDATES_MAX
-    assert max(senders._seen[1], key=senders._seen[1].__getitem__) == MEMBER and MEMBER in senders.places
-
-
-def test_where_a_stranger_is_that_was_taken_for_a_member_once_a_flood_is_kept_out() -> None:
-    senders = PlainSenders()
-    watch = FloodWatch(senders)
-    places_after("m" * 20 + "s", senders)
-    watch.look(1.0)
-    senders.note(FLOOD)
-    assert watch.look(1.0 + EVERY) and watch.strict is not None
-    assert watch.strict.members == {"127.0.0.1:7"}
+    senders.renumber()
+    here = {member: ("127.0.0.2", member) for member in range(members)}
+    for _ in range(2):
+        senders.locate(here, 61.0)
+    assert len(senders.members) == len(senders._heard) == members + REMEMBERED_MAX
+    assert places(senders) >= {*here.values(), ("127.0.0.1", port)}
 
 
 def test_one_that_is_left_alone_in_a_flood_hears_everybody_again(scene: Scene) -> None:

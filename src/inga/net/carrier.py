@@ -173,13 +173,11 @@ class UdpCarrier(Carrier):
         if watch is None:
             watch = FloodWatch(self._strangers if self.guard is None else self.guard.senders)
             self._watch = watch
+        now = self._loop.time()
         if self.guard is None:
-            # The first datagram stands for its whole burst: in a flood, that averages out.
-            if burst[0][1] not in self._strangers.places:
-                self._strangers.note(len(burst))
+            self._strangers.note(cast(HostPort, burst[0][1]), len(burst), now)
         elif self.guard.places is not self._admitted:
             self._sift()
-        now = self._loop.time()
         if now >= watch.next_look:
             self._strangers.locate(self.addresses, now)
             if watch.look(now):

@@ -39,66 +39,61 @@ STRICT_FOR = 2.0
 NOISY_MAX = 64
 """The most noisy addresses that are filtered; datagrams from further ones are let in."""
 
-FADES = 0.95
-"""The factor by which the weight of a look decreases with each later one: after 3.4 seconds, new looks outweigh all older ones."""
-
-CANDIDATES_MAX = 8
-"""The most addresses that are counted for one member; if there are more, the least frequent makes room."""
+MOVED_AFTER = 5.0
+"""Seconds without a datagram from a member's address after which another one, from which it was heard, takes its place."""
 
 REMEMBERED_FOR, REMEMBERED_MAX = 60.0, 256
 """Seconds for which an address counts as a member's after the member has moved, and the most such addresses."""
 
 
 class PlainSenders:
-    """The senders of a group without keys: the addresses of members are those from which layers have accepted packets.
+    """The members' addresses in a group without keys: those from which layers have accepted packets.
 
-    Some packets that an attacker replays are accepted, where the kernel had no room for the original. So a member's address
-    is the one that was seen most often lately, not the latest; and an earlier address of a member is let in for a while.
+    Some of what a stranger repeats is accepted, where the kernel had no room for the original. So another address replaces a member's
+    only after nothing has arrived from the first for a while, as in a secured group, and the first one is remembered for longer.
     """
 
     words_begin: bytes | None = None
     visitors: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
-        self.places: frozenset[HostPort] = frozenset()  # of members
-        self._seen: dict[
-            int, dict[HostPort, float]
-        ] = {}  # for each member: how often it was seen lately at which address
+        self._places: dict[int, HostPort] = {}  # of each member
         self._recent: dict[
             HostPort, float
-        ] = {}  # addresses of members, and when they last counted as such; the latest is last
+        ] = {}  # when each address was last a member's; the latest stands last
+        self._heard: dict[HostPort, float] = {}  # when a datagram last came from it
         self._elsewhere = 0
 
     @property
     def members(self) -> frozenset[str]:
-        return frozenset(map(as_text, self.places))
+        return frozenset(map(as_text, self._recent))
 
     def renumber(self) -> None:
-        """A view is installed, in which members have other indices."""
-        self._seen = {}
+        """Another view is installed, in which members have other numbers."""
+        self._places = {}
+
+    def note(self, place: HostPort, count: int, now: float) -> None:
+        """So many datagrams have arrived, the first of them from there. It stands for all: in a flood, chance makes that even."""
+        if place in self._heard:
+            self._heard[place] = now
+        else:
+            self._elsewhere += count
 
     def locate(self, addresses: Mapping[int, Hashable], now: float) -> None:
-        """Take a look at the known addresses of members, by index, and decide which count as members'."""
-        recent = self._recent
+        """Look at the addresses from which packets of members were last accepted, by the members' numbers."""
+        places, recent, heard = self._places, self._recent, self._heard
         for member, address in addresses.items():
-            place = cast(HostPort, address)
-            seen = {each: FADES * often for each, often in self._seen.get(member, {}).items()}
-            if place not in seen and len(seen) == CANDIDATES_MAX:
-                del seen[min(seen, key=seen.__getitem__)]
-            seen[place] = seen.get(place, 0.0) + 1.0
-            self._seen[member] = seen
-            settled = max(seen, key=seen.__getitem__)
-            recent.pop(settled, None)
-            recent[settled] = now
+            before = places.get(member)
+            if before is None or (before != address and now - heard[before] >= MOVED_AFTER):
+                places[member] = cast(HostPort, address)
+        for place in places.values():
+            recent.pop(place, None)
+            recent[place] = now
+            heard.setdefault(place, now)
         for place in list(recent):
-            if now - recent[place] < REMEMBERED_FOR and len(recent) <= REMEMBERED_MAX:
+            if now - recent[place] < REMEMBERED_FOR and len(recent) <= len(places) + REMEMBERED_MAX:
                 break
-            del recent[place]
-        self.places = frozenset(recent)
-
-    def note(self, count: int) -> None:
-        """Note `count` datagrams from other addresses than members'."""
-        self._elsewhere += count
+            del recent[place], heard[place]
 
     def useless(self) -> Useless:
         count, self._elsewhere = self._elsewhere, 0
