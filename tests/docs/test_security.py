@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "security.md"
 TESTS = ROOT / "tests" / "secure"
 LIVE = ROOT / "tests" / "net"
+SESSION = ROOT / "tests" / "session"
 BENCH = ROOT / "tests" / "lab" / "test_hostile.py"
 
 
@@ -20,6 +21,8 @@ def named_in(path: Path) -> set[str]:
 
 def test_the_list_of_attacks_is_that_of_the_tests() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGE.read_text()))
-    there = set().union(*map(named_in, [*TESTS.glob("test_*.py"), *LIVE.glob("test_*.py"), BENCH]))
+    there = set().union(
+        *map(named_in, [*TESTS.glob("test_*.py"), *LIVE.glob("test_*.py"), *SESSION.glob("test_*.py"), BENCH])
+    )
     assert named - there == set()
     assert named_in(TESTS / "test_attacks.py") - named == set()
