@@ -179,7 +179,8 @@ class UdpCarrier(Carrier):
         elif self.guard.places is not self._admitted:
             self._sift()
         if now >= watch.next_look:
-            self._strangers.locate(self.addresses, now)
+            if self.guard is None:
+                self._strangers.locate(self.addresses, now)
             if watch.look(now):
                 self._sift()
 

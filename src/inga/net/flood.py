@@ -58,9 +58,8 @@ class PlainSenders:
 
     def __init__(self) -> None:
         self._places: dict[int, HostPort] = {}  # of each member
-        self._recent: dict[
-            HostPort, float
-        ] = {}  # when each address was last a member's; the latest stands last
+        # When each address was last a member's; the latest stands last.
+        self._recent: dict[HostPort, float] = {}
         self._heard: dict[HostPort, float] = {}  # when a datagram last came from it
         self._elsewhere = 0
 

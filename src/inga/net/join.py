@@ -195,7 +195,6 @@ async def _membership(
             guard=guard,
             covers="header" if carrier.is_loopback else "all",  # loopback corrupts no bits
         )
-        carrier.learns(stack.addresses)
         traces: LiveTraces | None = None
         if trace is not None:
             manifest = manifest_of(
